@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from gunicorn.glogging import Logger
 
-from core.env import EnvError, env_choice, env_int
+from core.env import EnvError, read_env_choice, read_env_int
 from core.web.web_server.worker import Worker
 
 worker_class = Worker
 try:
-    threads = 2 * env_int("LIVE_CALLS", 8, minimum=1, maximum=1000)  # as in settings.py
-    is_json = env_choice("LOG_FORMAT", "line", "json") == "json"
+    threads = 2 * read_env_int("LIVE_CALLS", 8, minimum=1, maximum=1000)  # as in settings.py
+    is_json = read_env_choice("LOG_FORMAT", "line", "json") == "json"
 except EnvError as error:
     sys.exit(str(error))
 control_socket_disable = True

@@ -11,10 +11,10 @@ if __name__ == "__main__":
     from django.core.management import execute_from_command_line
 
     from core.env import EnvError
-    from core.web.frames import with_room
+    from core.web.frames import wrap_with_frame_room
 
     try:
-        with_room(execute_from_command_line)(sys.argv)
+        wrap_with_frame_room(execute_from_command_line)(sys.argv)
     except EnvError as error:  # a line that names the variable says all
         sys.exit(f"{error}")
     except Exception as error:

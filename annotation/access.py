@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from annotation import selectors
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.access import PermissionCheck, require_permission
 from tasks.models import Context, Task
 from tasks.permissions import can_write
@@ -15,12 +15,12 @@ from tasks.permissions import can_write
 def require_annotator(
     request: HttpRequest | Request, task: Task, permission: PermissionCheck = can_write
 ) -> Annotator:
-    """Return the signed-in person's annotator.
+    """Return the signed-in person's annotator, creating one if there is none.
 
-    permission: people without it are refused as in `require_permission`.
+    permission: the check that the person must pass. Raises the errors of `require_permission`.
     """
     require_permission(request.user, task, permission)
-    return annotator_of(request.user)  # type: ignore[arg-type]
+    return get_annotator(request.user)  # type: ignore[arg-type]
 
 
 def is_gate_shut(request: HttpRequest | Request, task: Task) -> bool:
@@ -29,7 +29,7 @@ def is_gate_shut(request: HttpRequest | Request, task: Task) -> bool:
     if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
         return False
     user = request.user
-    return not user.is_authenticated or not selectors.has_passed_gate(annotator_of(user), task)  # type: ignore[arg-type]
+    return not user.is_authenticated or not selectors.has_passed_gate(get_annotator(user), task)  # type: ignore[arg-type]
 
 
 def find_assigned_context(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
@@ -37,7 +37,7 @@ def find_assigned_context(request: HttpRequest | Request, pk: int) -> tuple[Cont
 
     Raises Http404 if it was not.
     """
-    annotator = annotator_of(request.user)  # type: ignore[arg-type]
+    annotator = get_annotator(request.user)  # type: ignore[arg-type]
     # A person may have been given a context more than once.
     contexts = Context.objects.filter(assignments__annotator=annotator).distinct()
     return get_object_or_404(contexts.select_related("round__task"), pk=pk), annotator

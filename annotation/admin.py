@@ -9,31 +9,31 @@ from django.utils.html import format_html
 
 from annotation.models import Example, Report, TargetOutput
 from annotation.moderation import resolve_reports
-from core.accounts.people import shown_name
+from core.accounts.people import get_shown_name
 from tasks.admin.contexts import RoundFilter
 from tasks.admin.roles import (
     READ_ONLY_PERMISSIONS,
     REVIEWERS,
-    ByRole,
     RoleAdmin,
-    person,
+    RolePermissions,
+    get_person,
     shield_text,
 )
 from tasks.contexts.media.markup import format_media
 
-LONGEST = 100_000
+MAX_CHARS = 100_000
 
 
-def _lines(values: dict[str, Any]) -> str:
+def _format_lines(values: dict[str, Any]) -> str:
     return "\n".join(f"{name}: {format_media(value)}" for name, value in values.items())
 
 
-class OutputInline(ByRole, admin.StackedInline):
+class OutputInline(RolePermissions, admin.StackedInline):
     model = TargetOutput
     fields = readonly_fields = ("target", "version", "answer", "prob", "seconds", "fooled", "score")
     extra = 0
-    to_task = "round__task"
-    may = READ_ONLY_PERMISSIONS
+    task_path = "round__task"
+    roles_by_action = READ_ONLY_PERMISSIONS
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)
@@ -41,7 +41,7 @@ class OutputInline(ByRole, admin.StackedInline):
 
     @admin.display(description="output")
     def answer(self, output: TargetOutput) -> str:
-        return shield_text(output.example.round.task, _lines(output.output), LONGEST)
+        return shield_text(output.example.round.task, _format_lines(output.output), MAX_CHARS)
 
 
 @admin.register(Example)
@@ -88,16 +88,16 @@ class ExampleAdmin(RoleAdmin):
         "retracted_at",
     )
     inlines = [OutputInline]
-    to_task = "round__task"
-    may = READ_ONLY_PERMISSIONS
-    page_for = REVIEWERS
+    task_path = "round__task"
+    roles_by_action = READ_ONLY_PERMISSIONS
+    page_roles = REVIEWERS
 
-    def page_of(self, row: Example) -> str:
+    def get_page_url(self, row: Example) -> str:
         return reverse("own:review-example", args=[row.round.task.code, row.uuid])
 
     @admin.display
     def author(self, example: Example) -> str:
-        return shown_name(example.annotator)
+        return get_shown_name(example.annotator)
 
     @admin.display(description="text")
     def text(self, example: Example) -> str:
@@ -107,19 +107,19 @@ class ExampleAdmin(RoleAdmin):
 
     @admin.display(description="context")
     def whole_context(self, example: Example) -> str:
-        return shield_text(example.round.task, _lines(example.context.fields), LONGEST)
+        return shield_text(example.round.task, _format_lines(example.context.fields), MAX_CHARS)
 
     @admin.display(description="inputs")
     def whole_inputs(self, example: Example) -> str:
-        return shield_text(example.round.task, _lines(example.inputs), LONGEST)
+        return shield_text(example.round.task, _format_lines(example.inputs), MAX_CHARS)
 
     @admin.display(description="answers afterwards")
     def answers(self, example: Example) -> str:
-        return shield_text(example.round.task, _lines(example.metadata), LONGEST)
+        return shield_text(example.round.task, _format_lines(example.metadata), MAX_CHARS)
 
 
 class ResolvedFilter(admin.SimpleListFilter):
-    """A filter of reports that shows open ones by default."""
+    """A filter of reports by state: open or resolved. Shows all reports by default."""
 
     title = "state"
     parameter_name = "resolved"
@@ -154,23 +154,23 @@ class ReportAdmin(RoleAdmin):
         "resolved_at",
     )
     actions = ["resolve"]
-    to_task = "context__round__task"
-    may = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS, "resolve": REVIEWERS}
-    page_for = REVIEWERS
+    task_path = "context__round__task"
+    roles_by_action = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS, "resolve": REVIEWERS}
+    page_roles = REVIEWERS
 
-    def page_of(self, row: Report) -> str:
+    def get_page_url(self, row: Report) -> str:
         page = reverse("own:reports", args=[row.context.round.task.code])
         return f"{page}?resolved" if row.resolved_at else page
 
-    def logged(self, row: Report) -> dict[str, str]:
+    def describe_for_log(self, row: Report) -> dict[str, str]:
         return {"task": row.context.round.task.code, "action__startswith": "reports."}
 
     @admin.display
     def reporter(self, report: Report) -> str:
-        return shown_name(report.annotator)
+        return get_shown_name(report.annotator)
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
-        return self.allows(request, "resolve")
+        return self.is_allowed(request, "resolve")
 
     @admin.display(description="comment")
     def note(self, report: Report) -> str:
@@ -178,11 +178,13 @@ class ReportAdmin(RoleAdmin):
 
     @admin.display(description="context")
     def text(self, report: Report) -> str:
-        return shield_text(report.context.round.task, _lines(report.context.fields), 120)
+        return shield_text(report.context.round.task, _format_lines(report.context.fields), 120)
 
     @admin.display(description="context")
     def whole_context(self, report: Report) -> str:
-        return shield_text(report.context.round.task, _lines(report.context.fields), LONGEST)
+        return shield_text(
+            report.context.round.task, _format_lines(report.context.fields), MAX_CHARS
+        )
 
     @admin.display(description="where to retire it")
     def context_link(self, report: Report) -> str:
@@ -191,6 +193,6 @@ class ReportAdmin(RoleAdmin):
 
     @admin.action(description="Resolve", permissions=["resolve"])
     def resolve(self, request: HttpRequest, queryset: Any) -> None:
-        reports = self.permitted(request, queryset, "resolve")
-        count = resolve_reports(reports=reports, actor=person(request))
+        reports = self.filter_permitted(request, queryset, "resolve")
+        count = resolve_reports(reports=reports, actor=get_person(request))
         messages.success(request, f"Reports resolved: {count}.")

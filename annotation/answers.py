@@ -1,7 +1,8 @@
-"""Access to examples together with their answers: every place that shows one asks here.
+"""Decide who may see an example with its answers. Every page that shows one asks this module.
 
-What is not known to be public is sealed: rows of a test split, rows that are held back, rounds that
-are not released, gold items.
+Answers are sealed unless they are known to be public. An example is
+sealed if it is a gold item, if its round has no release, or if a release has it in a test split or
+holds it back.
 """
 
 from typing import Any
@@ -10,39 +11,38 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.models import Example
-from annotation.questions import are_gold
+from annotation.questions import build_gold_condition
 from core.accounts.models import User
 from tasks.models import Round
 from tasks.permissions import can_read
 
 PUBLIC_ROWS = {"split": "train", "is_withdrawn": False}
-"""The rows of a release that everybody has with their answers and that test no model."""
+"""The filter for rows of a release that are public with their answers and test no model."""
 
 
 def filter_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """Filter the examples to those whose answers everybody who sees the task may see.
+    """Return the examples whose answers are open to everybody who can see the task.
 
-    They are in the training split of a released round and in no other part of any version,
-    not withdrawn, and not gold items.
+    These examples are in the training split of a released round, and in no other part of any
+    version. They are not withdrawn and not gold items.
     """
     # A version that failed, or is still being made, publishes nothing.
     public_rows = _select_released_rows().filter(**PUBLIC_ROWS, dataset__state="done")
     return (
-        exclude_sealed(examples)
+        exclude_sealed_examples(examples)
         .filter(
             Exists(public_rows),
             round__state=Round.State.RELEASED,
             retracted_at__isnull=True,
         )
-        .exclude(are_gold())
+        .exclude(build_gold_condition())
     )
 
 
-def exclude_sealed(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """Filter out examples that a version of a release tests on, holds back or has withdrawn.
+def exclude_sealed_examples(examples: QuerySet[Example]) -> QuerySet[Example]:
+    """Exclude examples that any version of a release tests on, holds back or has withdrawn.
 
-    A version that is still being made counts, too. Keeps examples of rounds without a
-    release.
+    Versions that are still being made count, too. Examples of rounds without a release remain.
     """
     return examples.exclude(Exists(_select_released_rows().exclude(**PUBLIC_ROWS)))
 
@@ -50,12 +50,12 @@ def exclude_sealed(examples: QuerySet[Example]) -> QuerySet[Example]:
 def may_see_answer(person: User | AnonymousUser | None, example: Example) -> bool:
     """Return whether the person may see this example with its answer."""
     # Lazy: for authors and reading roles `or` stops before this query.
-    open_ones = filter_open_answers(Example.objects.filter(pk=example.pk))
-    return may_read_private_answer(person, example) or open_ones.exists()
+    public_examples = filter_open_answers(Example.objects.filter(pk=example.pk))
+    return may_read_private_answer(person, example) or public_examples.exists()
 
 
 def may_read_private_answer(person: User | AnonymousUser | None, example: Example) -> bool:
-    """Return whether the person may see the answer though it is not public.
+    """Return whether the person may see the answer even if it is not public.
 
     Authors may, and people with a role that reads examples.
     """

@@ -1,4 +1,4 @@
-"""Annotation's answers to what tasks ask (`tasks.questions`)."""
+"""Annotation's implementations of the questions in `tasks.questions`."""
 
 from datetime import datetime
 from typing import Any
@@ -14,19 +14,26 @@ from tasks.writing_time import WRITING_TIME
 
 @questions.find_writers.answer
 def find_writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
-    """Return the current assignments with recent activity and without a finished attempt."""
+    """Return the current assignments on which people were writing shortly before `at`.
+
+    People count as writing if, within WRITING_TIME, their draft was saved, or their targets were
+    asked and have not answered. A recent assignment or attempt also counts, unless the attempt is
+    done and no new conversation has begun.
+
+    since: if given, activity before this time does not count.
+    """
     earliest = at - WRITING_TIME
     since = max(earliest, since or earliest)
-    lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
+    was_asked_recently = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
     # Whoever has submitted, and begun no conversation since, is not writing any more.
     is_unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
-    active = (
+    is_active = (
         Q(draft_saved_at__gte=since)
         | Q(attempt__asked_at__gte=since, attempt__state="asking")
-        | lately & is_unfinished
+        | was_asked_recently & is_unfinished
     )
     # The join with attempts repeats assignments.
-    return round.assignment_set.filter(active, left_at__isnull=True).distinct()
+    return round.assignment_set.filter(is_active, left_at__isnull=True).distinct()
 
 
 @questions.has_examples.answer
@@ -35,17 +42,20 @@ def has_examples(round: Round) -> bool:
     return round.examples.exists()
 
 
-@questions.are_used.answer
-def are_used() -> Q:
-    """Return the condition that an assignment, an example or a report refers to the row."""
+@questions.build_used_contexts_condition.answer
+def build_used_contexts_condition() -> Q:
+    """Return the condition for contexts to which an assignment, an example or a report refers."""
     return Q(assignments__isnull=False) | Q(examples__isnull=False) | Q(reports__isnull=False)
 
 
 @questions.is_named_in_examples.answer
-def is_named_in_examples(task: Task, digest: str, retracted: bool) -> bool:
-    """Return whether an example's inputs, as text, contain the digest."""
+def is_named_in_examples(task: Task, digest: str, include_retracted: bool) -> bool:
+    """Return whether the inputs of an example of the task contain the file's digest.
+
+    include_retracted: whether retracted examples count, too.
+    """
     examples = Example.objects.filter(round__task=task)
-    if not retracted:
+    if not include_retracted:
         examples = examples.filter(retracted_at=None)
     # As text, because any field may name a file, at any depth.
     inputs = examples.annotate(text=Cast("inputs", TextField()))

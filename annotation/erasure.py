@@ -1,4 +1,4 @@
-"""Removes the texts of people who left. Rows stay, so that counts and votes stay valid."""
+"""Erasure of the texts of people who left. Rows stay, so that counts and votes stay valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ def erase_drafts(*, annotator: Annotator) -> None:
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()
     ShownExample.objects.filter(annotator=annotator).delete()
-    # Files that examples name go with these, in `_erase`.
+    # Files that examples name go with these, in `_erase_chunk`.
     delete_media(Media.objects.filter(sent_by=annotator, is_used=False))
 
 
@@ -63,18 +63,18 @@ def erase_examples(*, annotator: Annotator) -> int:
     while chunk := list(
         remaining_examples.select_related("round__task", "annotator")[:CHUNK_EXAMPLES]
     ):
-        _erase(chunk)
+        _erase_chunk(chunk)
         count += len(chunk)
     return count
 
 
 @transaction.atomic
-def _erase(examples: Sequence[Example]) -> None:
+def _erase_chunk(examples: Sequence[Example]) -> None:
     # Read before the inputs are emptied, which name the files.
-    media = []
+    files_by_example = []
     for example in examples:
         for digest in list_digests(example.inputs.values()):
-            media.append((example, digest))
+            files_by_example.append((example, digest))
     for example in examples:
         # First, because it locks the row and takes it out of the round's numbers.
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
@@ -85,12 +85,13 @@ def _erase(examples: Sequence[Example]) -> None:
     TextVector.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
     # Last, when no text of the person names the file any more.
-    for example, digest in media:
+    for example, digest in files_by_example:
         task = example.round.task
         delete_unreferenced_file(task=task, digest=digest, leaver=example.annotator)
 
 
 def _select_choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs that were chosen from a list."""
-    listed = [component.name for component in config.input if component.labels]
-    return {name: inputs[name] for name in listed if name in inputs}
+    choice_names = [component.name for component in config.input if component.labels]
+    # A choice names nobody, and votes on it must keep their meaning.
+    return {name: inputs[name] for name in choice_names if name in inputs}

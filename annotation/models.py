@@ -40,8 +40,8 @@ class GatePass(models.Model):
         return f"{self.annotator} entered {self.task}"
 
     @property
-    def seen(self) -> ReadingRecord:
-        """Return what the person has read of the task."""
+    def reading_record(self) -> ReadingRecord:
+        """Return the record of the person's reading in the task."""
         return ReadingRecord(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
 
 
@@ -106,7 +106,7 @@ class Conversation(models.Model):
     @property
     def is_asking(self) -> bool:
         """Return whether the target may still answer; False after its deadline."""
-        return self.asked_at is not None and self.asked_at >= Attempt.oldest_alive()
+        return self.asked_at is not None and self.asked_at >= Attempt.get_oldest_live_start()
 
 
 class Suggestion(models.Model):
@@ -133,7 +133,7 @@ class Suggestion(models.Model):
         return f"{self.source} for {self.assignment}"
 
 
-class Supported(models.Model):
+class SupportedText(models.Model):
     """An abstract model for a text, with the help that its author had."""
 
     challenge = models.CharField(
@@ -147,7 +147,7 @@ class Supported(models.Model):
         abstract = True
 
 
-class Example(Supported):
+class Example(SupportedText):
     """A text that a person wrote, with the verdict of the task's rule on the targets' answers."""
 
     class Outcome(models.TextChoices):
@@ -244,10 +244,10 @@ class Example(Supported):
     def outcome_words(self) -> str:
         """Return the verdict as displayed in lists."""
         if self.retracted_at:
-            return gettext("retracted")
+            return gettext("withdrawn")
         return {
             self.Outcome.FOOLED: gettext("fooled the model"),
-            self.Outcome.NOT_FOOLED: gettext("model right"),
+            self.Outcome.NOT_FOOLED: gettext("model was right"),
             self.Outcome.UNDECIDED: gettext("undecided"),
             self.Outcome.NO_MODEL: gettext("saved"),
             self.Outcome.UNKNOWN: gettext("unknown"),
@@ -333,6 +333,9 @@ class TargetOutput(models.Model):
     seconds = models.FloatField()
     fooled = models.BooleanField(null=True)
     score = models.FloatField(null=True)
+    judgements = models.JSONField(
+        null=True, help_text="What the author said of each criterion, in their order."
+    )
 
     class Meta:
         # The order in which the targets are asked; the first one's chance is shown and explained.
@@ -346,10 +349,10 @@ class TargetOutput(models.Model):
         return f"{self.target} on {self.example}"
 
 
-class Attempt(Supported):
-    """A submission whose targets are still being asked.
+class Attempt(SupportedText):
+    """A submission of a text, with the state of the requests to its targets.
 
-    `key` makes a repeated click reuse the same call and row.
+    `key` makes a repeated click reuse the same row and requests.
     """
 
     class State(models.TextChoices):
@@ -395,10 +398,10 @@ class Attempt(Supported):
         if self.state != self.State.ASKING:
             return False
         # Nobody renews it any more, or it has outlived the longest time that targets may take.
-        return self.held_until < timezone.now() or self.asked_at < self.oldest_alive()
+        return self.held_until < timezone.now() or self.asked_at < self.get_oldest_live_start()
 
     @staticmethod
-    def oldest_alive() -> datetime:
+    def get_oldest_live_start() -> datetime:
         """Return the earliest start time of an attempt that has not passed its deadline."""
         return timezone.now() - timedelta(seconds=settings.LIVE_DEADLINE_SECONDS)
 
@@ -411,7 +414,7 @@ class Report(models.Model):
         BROKEN = "broken", _("It is cut off or broken")
         WRONG_LANGUAGE = "wrong-language", _("It is in the wrong language")
         PERSONAL = "personal", _("It names a private person")
-        HARMFUL = "harmful", _("It is harmful beyond the task")
+        HARMFUL = "harmful", _("It is more harmful than the task needs")
         OTHER = "other", _("Something else")
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)

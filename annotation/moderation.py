@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation.models import Example, Report
-from core.accounts.erasures import note_erasure
+from core.accounts.erasure_log import record_erasure
 from core.accounts.models import Annotator, Erasure, User
 from core.accounts.services import log
 from tasks.contexts.media.services import hide_withdrawn_media, list_digests
@@ -21,31 +21,36 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     ids_by_task: dict[str, list[int]] = defaultdict(list)
     for pk, code in open_reports.values_list("pk", "context__round__task__code"):
         ids_by_task[code].append(pk)
-    for code, pks in ids_by_task.items():
+    for code, report_ids in ids_by_task.items():
         # One that somebody else resolved in between only gets a later time.
-        Report.objects.filter(pk__in=pks).update(resolved_at=timezone.now())
+        Report.objects.filter(pk__in=report_ids).update(resolved_at=timezone.now())
         # The log needs the code only, so no task is read.
         task = Task(code=code)
-        log(actor, "reports.resolved", f"{len(pks)} reports", about=task, reports=pks)
+        log(actor, "reports.resolved", f"{len(report_ids)} reports", about=task, reports=report_ids)
     return sum(map(len, ids_by_task.values()))
 
 
 def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
-    """Report a context to the task's owners; a person's later report replaces the earlier one."""
+    """Report a context to the task's reviewers; return the report.
+
+    A person's later report replaces the earlier one. It is open again, even if reviewers had
+    resolved it.
+    """
     # Open again, and mailed again, as it may say something else now.
     values = {"reason": reason, "comment": comment, "resolved_at": None, "told_at": None}
     return Report.objects.update_or_create(annotator=annotator, context=context, defaults=values)[0]
 
 
-def retract(example: Example) -> None:
-    """Retract an example and hide files that no other example uses.
+def mark_retracted(example: Example) -> None:
+    """Retract an example, and hide files that no other example uses.
 
-    Call it with the example locked.
+    Records an erasure, so that a restored backup retracts the example again. Call it with the
+    example locked.
     """
     example.retracted_at = timezone.now()
     example.save(update_fields=["retracted_at"])
     # A backup that is restored would bring the example back; the note retracts it again.
-    note_erasure(Erasure.Kind.EXAMPLE, example.uuid)
+    record_erasure(Erasure.Kind.EXAMPLE, example.uuid)
     if digests := list_digests(example.inputs.values()):
         hide_withdrawn_media(task=example.round.task, digests=digests)
 
@@ -62,6 +67,6 @@ def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Ex
     # Of two reviewers only the first finds it not yet retracted, and so it is logged once.
     locked_example = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
     if locked_example.retracted_at is None:
-        retract(locked_example)
+        mark_retracted(locked_example)
         log(actor, "example.withdrawn", locked_example, reason=reason)
     return locked_example

@@ -5,13 +5,13 @@ from core.errors import Refused
 
 
 class NotAllowed(Refused):
-    """Raised when the person may not do something, or no longer."""
+    """Raised for an action that is forbidden to the person, or no longer possible."""
 
     status = 403
 
 
 class RoundClosed(Refused):
-    """Raised for an example that the round does not accept in its state."""
+    """Raised when the round's state does not allow examples."""
 
     status = 410
     code = "round_closed"
@@ -43,8 +43,11 @@ class CapReached(Refused):
     code = "cap"
 
 
-class Duplicate(Refused):
-    """Raised for a text that the annotator wrote before; `example`: the stored one."""
+class DuplicateExample(Refused):
+    """Raised for a text that the annotator wrote before.
+
+    example: the stored example with the text, or None.
+    """
 
     status = 422
     code = "duplicate"
@@ -61,6 +64,6 @@ class UnsupportedField(NotAllowed):
 
 
 class ProgramsRefused(NotAllowed):
-    """Raised for a program where the task admits only people."""
+    """Raised when a program works in a task that admits only people."""
 
     code = "programs"

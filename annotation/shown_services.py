@@ -1,4 +1,4 @@
-"""Writes of which examples by others the site has shown to a person, who then never judges them."""
+"""Records of others' examples that a person was shown, and therefore never judges."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from tasks.models import Round, Task
 # One statement, as a task may have a hundred thousand examples.
 # COALESCE: an imported example may have no author, and NULL <> x would leave it out.
 # Examples of released rounds are no longer judged, so they need no row.
-NOTE_READ = """
+NOTE_READ_SQL = """
 INSERT INTO annotation_shownexample (example_id, annotator_id, way)
 SELECT example.id, %(annotator)s, %(way)s
 FROM annotation_example AS example JOIN tasks_round AS round ON round.id = example.round_id
@@ -30,6 +30,7 @@ def note_shown_examples(
     vote could not have known the answer. Takes no lock: a unique constraint keeps the first
     way.
     """
+    # Duplicates are left to the constraint: a query for them could miss a row stored meanwhile.
     rows = [ShownExample(annotator=annotator, example_id=pk, way=way) for pk in examples]
     if rows:
         ShownExample.objects.bulk_create(rows, ignore_conflicts=True)
@@ -38,10 +39,11 @@ def note_shown_examples(
 def note_read_examples(task: Task, user: User) -> None:
     """Record that a person could read all of the task's unreleased examples by others.
 
-    For the end of a role that reads labels; the person may judge later examples. Call it in
+    Used when a role that reads labels ends; the person may judge later examples. Call it in
     the transaction that ends the role.
     """
     annotator = Annotator.objects.filter(user=user).first()
+    # Whoever never wrote or judged has no annotator, and may judge later examples.
     if annotator is None:
         return
     values: dict[str, int | str] = {
@@ -51,4 +53,4 @@ def note_read_examples(task: Task, user: User) -> None:
         "released": Round.State.RELEASED.value,
     }
     with connection.cursor() as cursor:
-        cursor.execute(NOTE_READ, values)
+        cursor.execute(NOTE_READ_SQL, values)

@@ -1,4 +1,4 @@
-"""Work submitted in a study: it is paid for, so it stays as it is."""
+"""A refusal of changes to work that was submitted in a study, because it is paid for."""
 
 from datetime import datetime
 
@@ -11,27 +11,27 @@ from core.accounts.models import Annotator
 from tasks.models import Task
 
 
-class Submitted(NotAllowed):
+class WorkSubmitted(NotAllowed):
     """Raised for a change to work that was submitted in a study."""
 
     code = "submitted"
 
 
 def check_not_submitted(annotator: Annotator, task: Task, done_at: datetime) -> None:
-    """Check that the person did not submit work of this time in a study of the task.
+    """Check that work done at this time was not submitted in a study of the task.
 
-    Locks the person's places in the task, as submitting does, so work withdrawn at the same
-    moment is either unpaid or not withdrawn. Call it in a transaction, before other locks.
-    Raises Submitted.
+    Locks the person's places in the task's studies: nobody may be paid for work that they withdraw
+    at the same moment. Call it in a transaction, before other locks. Raises WorkSubmitted.
     """
     if is_submitted(annotator, task, done_at):
-        raise Submitted(_("You submitted this for a study, so it stays as it is."))
+        raise WorkSubmitted(_("You submitted this example for a study, so you can't change it."))
 
 
 def check_may_retract(example: Example) -> None:
-    """Check that the author did not submit the example in a study. Raises Submitted.
+    """Check that the author did not submit the example in a study. Raises WorkSubmitted.
 
-    Locks as `check_not_submitted` does.
+    Locks the author's places in studies of the task.
     """
+    # Retracting twice changes nothing, so it is never refused.
     if example.annotator and example.retracted_at is None:
         check_not_submitted(example.annotator, example.round.task, example.created_at)

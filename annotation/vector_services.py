@@ -1,4 +1,4 @@
-"""Writes of the vectors that an encoder made of texts."""
+"""Store the sentence vectors of texts."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from annotation.models import Example, TextVector
 
 
 @transaction.atomic
-def keep_vectors(*, encoder: str, vectors: Mapping[int, bytes]) -> int:
+def store_vectors(*, encoder: str, vectors: Mapping[int, bytes]) -> int:
     """Store the examples' vectors, by id, replacing another encoder's; return how many.
 
     Locks the examples in order of their ids, so that no vector remains of a text that is

@@ -22,10 +22,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.prepared import site_here  # noqa: E402
+from bench.prepared import set_up_site_here  # noqa: E402
 
 os.environ["EMAIL_VERIFICATION"] = "mandatory"
-HOME = site_here()
+HOME = set_up_site_here()
 
 import numpy as np  # noqa: E402
 from allauth.account.models import EmailAddress  # noqa: E402
@@ -33,14 +33,14 @@ from django.core.files.base import ContentFile  # noqa: E402
 from django.db.models import F  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
 
-from bench.command import parser_of, with_origin  # noqa: E402
+from bench.command import add_origin, build_parser  # noqa: E402
 from bench.guessing import (  # noqa: E402
     Guesser,
     Labels,
-    bits_of_share,
-    most_bits_of_result,
-    share_right,
-    stated_bounds,
+    calculate_right_share,
+    compute_max_result_bits,
+    compute_share_bits,
+    list_stated_bounds,
 )
 from core.accounts.counting import tidy_counted_people  # noqa: E402
 from core.accounts.models import User, confirm_address  # noqa: E402
@@ -49,7 +49,7 @@ from dynabench.communities.joint_services import submit_jointly  # noqa: E402
 from dynabench.communities.models import Community  # noqa: E402
 from dynabench.people.deletion.services import delete_person  # noqa: E402
 from evaluation.contract import SetRow, Usage  # noqa: E402
-from evaluation.isolation.queue.attempt_keys import sent_examples_of  # noqa: E402
+from evaluation.isolation.queue.attempt_keys import build_sent_examples  # noqa: E402
 from evaluation.isolation.uploads.chunked import add_file  # noqa: E402
 from evaluation.jobs import evaluate_next  # noqa: E402
 from evaluation.models import EvaluationRun, OwnWorker, Submission, Team  # noqa: E402
@@ -71,9 +71,9 @@ DOCUMENTED = (24, 200, 1000, 10_000)
 REVISION = "0" * 40
 ON_HUB = {"kind": "hub", "source": "attacker/model", "revision": REVISION}
 AN_IMAGE = {"kind": "image", "source": f"registry.example/attacker@sha256:{'0' * 64}"}
-BEYOND = 3
+EXTRA_MODELS = 3
 """Models that an attacker submits after the last one that may be shown."""
-COPIES = 3
+COPY_COUNT = 3
 """Accounts, addresses, teams of an attack with several."""
 BARS = {  # at most
     "results shown / stated": 1.0,
@@ -175,7 +175,9 @@ class Site:
         leased = lease_run(workers=workers, key="dyna_attack")
         assert leased
         assert leased.lease_token
-        ids = sent_examples_of(leased.lease_token, Path(HOME, "unused"), len(question)).ids()
+        ids = build_sent_examples(
+            leased.lease_token, Path(HOME, "unused"), len(question)
+        ).iterate_ids()
         lines = b"".join(
             json.dumps({"id": one, "output": {"label": LABELS[value]}}).encode() + b"\n"
             for one, value in zip(ids, question, strict=True)
@@ -201,32 +203,32 @@ class Site:
 def one_account(site: Site) -> Iterator[Turn]:
     """One account submits model after model."""
     mallory = site.sign_up()
-    for _ in range(site.bound.results + BEYOND):
+    for _ in range(site.bound.max_results + EXTRA_MODELS):
         yield Turn(mallory)
 
 
 def withdrawn(site: Site) -> Iterator[Turn]:
     """Each model is withdrawn once its result is known."""
     mallory = site.sign_up()
-    for _ in range(site.bound.results + BEYOND):
+    for _ in range(site.bound.max_results + EXTRA_MODELS):
         yield Turn(mallory)
         withdraw_model(submission=mallory.submissions.latest("queued_at"), actor=mallory)
 
 
 def many_accounts(site: Site) -> Iterator[Turn]:
     """People with an address each put their results together."""
-    people = [site.sign_up() for _ in range(COPIES)]
-    for _ in range(site.bound.results + 1):
+    people = [site.sign_up() for _ in range(COPY_COUNT)]
+    for _ in range(site.bound.max_results + 1):
         for mallory in people:
             yield Turn(mallory)
 
 
 def made_again(site: Site) -> Iterator[Turn]:
     """The account is deleted after its last result and made again with the same mailbox."""
-    for number in range(COPIES):
+    for number in range(COPY_COUNT):
         tag = f"+{number}" if number else ""
         mallory = site.sign_up(f"Again{tag}@{site.name}.example")
-        for _ in range(site.bound.results + 1 if number == 0 else BEYOND):
+        for _ in range(site.bound.max_results + 1 if number == 0 else EXTRA_MODELS):
             yield Turn(mallory)
         delete_person(user=mallory)
         site.pass_a_day()
@@ -236,14 +238,14 @@ def other_addresses(site: Site) -> Iterator[Turn]:
     """The account changes to another address before it is deleted, and the first one signs up."""
     first, second = f"first@{site.name}.example", f"second@{site.name}.example"
     mallory = site.sign_up(first)
-    for _ in range(site.bound.results + 1):
+    for _ in range(site.bound.max_results + 1):
         yield Turn(mallory)
     EmailAddress.objects.create(user=mallory, email=second, verified=True).set_as_primary()
     EmailAddress.objects.get(user=mallory, email=first).remove()
     delete_person(user=mallory)
     for address in (first, second):
         again = site.sign_up(address)
-        for _ in range(BEYOND):
+        for _ in range(EXTRA_MODELS):
             yield Turn(again)
         delete_person(user=again)
 
@@ -251,9 +253,9 @@ def other_addresses(site: Site) -> Iterator[Turn]:
 def many_teams(site: Site) -> Iterator[Turn]:
     """One person makes team after team, submits for it and leaves it."""
     mallory = site.sign_up()
-    for number in range(COPIES):
+    for number in range(COPY_COUNT):
         team = make_team(actor=mallory, name=f"{site.name} {number}")
-        for _ in range(site.bound.results // 2 + 1):
+        for _ in range(site.bound.max_results // 2 + 1):
             yield Turn(mallory, team)
         leave_team(team=team, user=mallory)
 
@@ -261,21 +263,21 @@ def many_teams(site: Site) -> Iterator[Turn]:
 def joint_submissions(site: Site) -> Iterator[Turn]:
     """Every second model comes through a community."""
     mallory = site.sign_up()
-    for number in range(site.bound.results + BEYOND):
+    for number in range(site.bound.max_results + EXTRA_MODELS):
         yield Turn(mallory, way="jointly" if number % 2 == 0 else "alone")
 
 
 def own_workers(site: Site) -> Iterator[Turn]:
     """The task's owner lets a person's machine answer, which it does after each result."""
     mallory = site.sign_up()
-    for _ in range(site.bound.results + BEYOND):
+    for _ in range(site.bound.max_results + EXTRA_MODELS):
         yield Turn(mallory, way="own worker")
 
 
 PEOPLE: dict[Callable[[Site], Iterator[Turn]], int] = {
     one_account: 1,
     withdrawn: 1,
-    many_accounts: COPIES,
+    many_accounts: COPY_COUNT,
     made_again: 1,
     other_addresses: 1,
     many_teams: 1,
@@ -285,20 +287,20 @@ PEOPLE: dict[Callable[[Site], Iterator[Turn]], int] = {
 """Each attack and how many people take part in it."""
 
 
-def played(
+def play_attack(
     attack: Callable[[Site], Iterator[Turn]], size: int, rng: np.random.Generator
 ) -> dict[str, Any]:
     """What the attackers learn together, and each of them at most."""
     people = PEOPLE[attack]
     site = Site(attack.__name__.replace("_", "-"), size, rng)
-    guesser, each = Guesser(size, rng), most_bits_of_result(size, rng)
+    guesser, each = Guesser(size, rng), compute_max_result_bits(size, rng)
     for turn in attack(site):
         question = guesser.next_question()
         accuracy = site.play(turn, question)
         if accuracy is not None:
             guesser.learn(question, accuracy)
-    share = share_right(guesser.guess(), site.labels)
-    bound, bits = people * site.bound.most_bits, len(site.shown_on) * each
+    share = calculate_right_share(guesser.guess(), site.labels)
+    bound, bits = people * site.bound.max_bits, len(site.shown_on) * each
     busiest = max(Counter(site.shown_on).values())
     return {
         "people": people,
@@ -307,15 +309,15 @@ def played(
         "days": site.day,
         "bits a person": bits / people,
         "bits a person and day": busiest * each / people,
-        "bound, bits a person": site.bound.most_bits,
+        "bound, bits a person": site.bound.max_bits,
         "labels right": share,
         "bits / bound": bits / bound,
-        "bits of the labels guessed / bound": bits_of_share(share, size) / bound,
-        "results shown / stated": len(site.shown_on) / (people * site.bound.results),
+        "bits of the labels guessed / bound": compute_share_bits(share, size) / bound,
+        "results shown / stated": len(site.shown_on) / (people * site.bound.max_results),
     }
 
 
-def show(results: dict[str, Any]) -> None:
+def print_results(results: dict[str, Any]) -> None:
     """What a person can read."""
     print(f"{results['machine']}\n{results['versions']}\n{results['examples']} examples")
     for name, found in results["attacks"].items():
@@ -326,24 +328,26 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="200 examples, about a minute")
+    parser = build_parser(__doc__, quick="200 examples, about a minute")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     size, rng = 200 if options.quick else 1000, np.random.default_rng(options.seed)
     chosen = [*PEOPLE]
     if options.smoke:
         size, chosen = 60, [joint_submissions, own_workers]
-    attacks = {attack.__name__.replace("_", " "): played(attack, size, rng) for attack in chosen}
+    attacks = {
+        attack.__name__.replace("_", " "): play_attack(attack, size, rng) for attack in chosen
+    }
     ratios = {f"{name}: {bar}": attacks[name][bar] for name in attacks for bar in BARS}
     results = {
         "examples": size,
         "ratios": ratios,
         "bars": BARS,
         "attacks": attacks,
-        "stated": stated_bounds(DOCUMENTED, METRICS),
+        "stated": list_stated_bounds(DOCUMENTED, METRICS),
     }
-    results = with_origin(results, "django", "numpy", lower=ratios)
-    print(json.dumps(results, indent=2)) if options.json else show(results)
+    results = add_origin(results, "django", "numpy", lower=ratios)
+    print(json.dumps(results, indent=2)) if options.json else print_results(results)
     if over := [name for name, value in ratios.items() if value > 1]:
         sys.exit(f"More than the bound: {', '.join(over)}.")
 

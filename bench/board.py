@@ -28,27 +28,27 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.boards.plan import Entry, entries  # noqa: E402
-from bench.boards.rows import DATA, FILES, TASKS, Row, Rows, file_of, seeds  # noqa: E402
-from bench.command import LACKS, parser_of, with_origin  # noqa: E402
-from bench.machine import machine, versions  # noqa: E402
-from bench.prepared import site_here  # noqa: E402
+from bench.boards.plan import Entry, list_entries  # noqa: E402
+from bench.boards.rows import DATA, FILES, TASKS, Row, Rows, build_seed_rows, find_file  # noqa: E402
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
+from bench.machine import describe_machine, list_versions  # noqa: E402
+from bench.prepared import set_up_site_here  # noqa: E402
 
-MOST_TRAIN, TESTED = 800, 400
-QUICK_TRAIN, QUICK_TESTED = 200, 40
+MAX_TRAIN_SIZE, TEST_SIZE = 800, 400
+QUICK_TRAIN_SIZE, QUICK_TEST_SIZE = 200, 40
 SLOW = ("starter-int8", "minilm-int8", "language-model", "frozen")
 """Kinds of models that --quick leaves out."""
-SMOKE_TRAIN, SMOKE_TESTED = 12, 8
+SMOKE_TRAIN_SIZE, SMOKE_TEST_SIZE = 12, 8
 SMOKE_KINDS = ("majority",)
 Answers = Mapping[str, Mapping[str, list[str]]]
 """The labels by model and set, in the order of the set's rows."""
 
 
-def start(home: Path) -> None:
+def set_up_site(home: Path) -> None:
     """Set Django up on an empty site; what models need stays in `home`."""
     home.mkdir(parents=True, exist_ok=True)
     os.environ["SUBMISSIONS_PER_DAY"] = "1000"
-    site_here()
+    set_up_site_here()
     from django.conf import settings
 
     settings.SUBMISSIONS_PER_DAY = 1000  # where the site was set up before
@@ -115,7 +115,9 @@ class Site:
                     answers_public=True,
                 )  # fmt: skip
 
-    def submit(self, name: str, about: str, said: Mapping[str, list[str]]) -> None:
+    def submit(
+        self, name: str, training_data: str, answers_by_set: Mapping[str, list[str]]
+    ) -> None:
         """A model's answers to every set, checked, scored and published."""
         from evaluation import jobs
         from evaluation.isolation.uploads.chunked import add_file
@@ -126,41 +128,45 @@ class Site:
 
         field = self.task.config.answer_field
         for version in select_open_versions(self.task):
-            if (of := version.evaluation_set.name) not in said:
+            if (set_name := version.evaluation_set.name) not in answers_by_set:
                 continue
             lines = [
                 json.dumps({"id": row["uid"], "output": {field: label}}) + "\n"
-                for row, label in zip(self.rows.tests[of], said[of], strict=True)
+                for row, label in zip(
+                    self.rows.tests[set_name], answers_by_set[set_name], strict=True
+                )
             ]
             data = "".join(lines).encode()
-            made = submit_model(
+            submission = submit_model(
                 task=self.task, owner=self.owner, kind="predictions", name=name,
                 upload=add_file(self.owner, "answers.jsonl", len(data), io.BytesIO(data)),
-                evaluation_set=version, card=ModelCard(trained_on=about),
+                evaluation_set=version, card=ModelCard(trained_on=training_data),
             )  # fmt: skip
-            jobs.check_submission(made.pk)
-            made.refresh_from_db()
-            for run in EvaluationRun.objects.filter(submission=made):
-                jobs.evaluate_next(run.pk)
-            if not made.runs.filter(outcome="ok").exists():
-                raise SystemExit(f"{self.code}: {name} has no result on {of}: {made.error}")
-        publish_model(submission=made, actor=self.owner)
+            jobs.check_submission(submission.pk)
+            submission.refresh_from_db()
+            for evaluation_run in EvaluationRun.objects.filter(submission=submission):
+                jobs.evaluate_next(evaluation_run.pk)
+            if not submission.runs.filter(outcome="ok").exists():
+                raise SystemExit(
+                    f"{self.code}: {name} has no result on {set_name}: {submission.error}"
+                )
+        publish_model(submission=submission, actor=self.owner)
 
     def board(self) -> dict[str, Any]:
         """The public board and the page of rounds, as the site gives them out."""
-        from leaderboard.board.matrix import score_matrix
+        from leaderboard.board.matrix import read_matrix
         from leaderboard.board.tables import build_public_table
-        from leaderboard.jobs import find_unresampled, renew_boards
+        from leaderboard.jobs import find_unresampled_runs, renew_boards
         from leaderboard.rounds.matrix import build_rounds, build_rounds_body
         from tasks.selectors import find_opened_rounds
-        from validation.statistics.cache import all_numbers
+        from validation.statistics.cache import get_all_numbers
 
-        while find_unresampled(self.task).exists():
+        while find_unresampled_runs(self.task).exists():
             renew_boards()
         renew_boards()
         seen = find_opened_rounds([self.task])
-        matrix = score_matrix(self.task)
-        rounds = build_rounds_body(matrix, build_rounds(matrix, seen, all_numbers(seen)))
+        matrix = read_matrix(self.task)
+        rounds = build_rounds_body(matrix, build_rounds(matrix, seen, get_all_numbers(seen)))
         return {"board": build_public_table(self.task), "rounds": rounds["rounds"]}
 
 
@@ -170,12 +176,12 @@ def measure(
     """The figures of these tasks with these models, without the texts."""
     from tqdm import tqdm
 
-    from bench.boards.figures import adjust, figures
+    from bench.boards.figures import adjust_p_values, build_figures
     from bench.boards.models import Maker
-    from core.jobs.queue import silence
+    from core.jobs.queue import silence_queue
 
-    found = {}
-    with silence(), tqdm(total=2 * sum(map(len, models.values())) + len(all_rows)) as bar:
+    figures_by_task = {}
+    with silence_queue(), tqdm(total=2 * sum(map(len, models.values())) + len(all_rows)) as bar:
         for task, rows in all_rows.items():
             site = Site(rows, home, quick=quick)
             tell = lambda said: bar.set_postfix_str(said[:50])  # noqa: E731
@@ -191,22 +197,26 @@ def measure(
             for entry in models[task]:
                 site.submit(entry.name, entry.trained_on, answers[entry.name])
                 bar.update()
-            found[task] = figures(rows, models[task], answers, site.board(), maker.seconds)
-    adjust(found)
-    return found
+            figures_by_task[task] = build_figures(
+                rows, models[task], answers, site.board(), maker.seconds
+            )
+    adjust_p_values(figures_by_task)
+    return figures_by_task
 
 
-def packages() -> tuple[str, ...]:
+def list_packages() -> tuple[str, ...]:
     """Return the names of the packages on which answers depend."""
     from bench.boards.models import PACKAGES
 
     return PACKAGES
 
 
-def with_data(found: dict[str, Any]) -> dict[str, Any]:
+def add_data_origin(found: dict[str, Any]) -> dict[str, Any]:
     """Each task's figures with what they rest on."""
     about = {
-        "machine": machine(), "versions": versions(*packages()), "data_sha256": dict(_digests())
+        "machine": describe_machine(),
+        "versions": list_versions(*list_packages()),
+        "data_sha256": dict(_iterate_digests()),
     }  # fmt: skip
     for each in found.values():
         seconds = sum(one["cpu_seconds"] for one in each["models"])
@@ -214,70 +224,72 @@ def with_data(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _digests() -> Iterator[tuple[str, str]]:
+def _iterate_digests() -> Iterator[tuple[str, str]]:
     for name in FILES:
-        yield name, hashlib.sha256(file_of(name).read_bytes()).hexdigest()
+        yield name, hashlib.sha256(find_file(name).read_bytes()).hexdigest()
 
 
-def write(found: dict[str, Any]) -> None:
+def write_figures(found: dict[str, Any]) -> None:
     """Put these tasks into the shipped figures, and make the plots of all."""
-    from bench.boards.figures import adjust
+    from bench.boards.figures import adjust_p_values
     from bench.boards.plots import FIGURES, write_plots
 
     known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     tasks = {task: one for task in TASKS if (one := found.get(task) or known.get(task))}
-    adjust(tasks)
+    adjust_p_values(tasks)
     FIGURES.write_text(json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
     write_plots(tasks)
 
 
-def run(given: Namespace, tasks: list[str]) -> dict[str, Any]:
+def measure_tasks(args: Namespace, tasks: list[str]) -> dict[str, Any]:
     """Make the site and return the figures of these tasks."""
-    if given.smoke:
+    if args.smoke:
         with TemporaryDirectory() as folder:
-            start(home := Path(folder))
-            rows = seeds(SMOKE_TRAIN, SMOKE_TESTED)
-            one_each = {entry.kind: entry for entry in entries([*rows.stages])}
+            set_up_site(home := Path(folder))
+            rows = build_seed_rows(SMOKE_TRAIN_SIZE, SMOKE_TEST_SIZE)
+            one_each = {entry.kind: entry for entry in list_entries([*rows.stages])}
             few = [one_each[kind] for kind in SMOKE_KINDS]
             return measure({"sentiment": rows}, {"sentiment": few}, home, quick=True)
-    home = (given.home / "quick" if given.quick else given.home).resolve()
-    start(home)
-    sizes = (QUICK_TRAIN, QUICK_TESTED) if given.quick else (MOST_TRAIN, TESTED)
-    left_out = {*(SLOW if given.quick else given.without)}
+    home = (args.home / "quick" if args.quick else args.home).resolve()
+    set_up_site(home)
+    sizes = (QUICK_TRAIN_SIZE, QUICK_TEST_SIZE) if args.quick else (MAX_TRAIN_SIZE, TEST_SIZE)
+    left_out = {*(SLOW if args.quick else args.without)}
     all_rows = {task: TASKS[task](*sizes) for task in tasks}
     models = {
-        task: [one for one in entries([*rows.stages]) if not {one.kind, one.name} & left_out]
+        task: [one for one in list_entries([*rows.stages]) if not {one.kind, one.name} & left_out]
         for task, rows in all_rows.items()
     }
-    return with_data(measure(all_rows, models, home, quick=given.quick))
+    return add_data_origin(measure(all_rows, models, home, quick=args.quick))
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="a part of one task, fewer models")
+    parser = build_parser(__doc__, quick="a part of one task, fewer models")
     parser.add_argument("--task", choices=TASKS, help="only this task")
     parser.add_argument("--home", type=Path, default=ROOT / "var" / "boards")
     parser.add_argument(
         "--without", action="append", default=[], help="a kind of models or a model to leave out"
     )
     parser.add_argument("--write", action="store_true", help="figures and plots")
-    given = parser.parse_args()
-    is_small = given.quick or given.smoke
-    lacking = [name for name in FILES if not file_of(name).exists()]
-    if lacking and not given.smoke:
+    args = parser.parse_args()
+    is_small = args.quick or args.smoke
+    lacking = [name for name in FILES if not find_file(name).exists()]
+    if lacking and not args.smoke:
         said = f"{DATA} lacks {lacking[0]}.jsonl.gz. Set DYNABENCH_DATA to its folder.\n"
-        parser.exit(LACKS, said)
-    if given.write and is_small:
+        parser.exit(EXIT_UNAVAILABLE, said)
+    if args.write and is_small:
         parser.error("a quick run has no figures to ship; leave --write out")
-    found = run(given, ["sentiment"] if given.quick else [given.task] if given.task else [*TASKS])
-    if given.write:
-        write(found)
-    if given.json:
+    found = measure_tasks(
+        args, ["sentiment"] if args.quick else [args.task] if args.task else [*TASKS]
+    )
+    if args.write:
+        write_figures(found)
+    if args.json:
         ratios = {
             f"{task}: {one['model']}": one["accuracy"]["value"]
             for task, each in found.items()
             for one in each["models"]
         }
-        results = with_origin({"ratios": ratios, "tasks": found}, *packages())
+        results = add_origin({"ratios": ratios, "tasks": found}, *list_packages())
         print(json.dumps(results, indent=2, ensure_ascii=False))
     else:
         for task, each in found.items():

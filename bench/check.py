@@ -21,44 +21,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.comparing import Compared, Run, compare, is_product, median_run
+from bench.comparing import ComparedRatio, Run, compare, compute_median_run, is_product_file
 
 ROOT = Path(__file__).resolve().parent.parent
 RATIOS = ROOT / "bench" / "ratios.json"
 PROGRAMS = ("request_costs",)
 """What is compared unless something else is asked for: all that people wait for."""
-PAIRS, MORE_PAIRS = 3, 2
-SECONDS = 300
+PAIR_COUNT, EXTRA_PAIR_COUNT = 3, 2
+TIMEOUT_SECONDS = 300
 """After that a run is given up."""
 
 
-class Failed(Exception):
+class ProgramFailed(Exception):
     """A program ended with an error, or gave no ratios; its last words."""
 
 
-def git(*arguments: str) -> str:
+def run_git(*arguments: str) -> str:
     """Return what git prints; raises CalledProcessError."""
     command = ["git", "-C", str(ROOT), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def commit_of(name: str) -> str | None:
+def find_commit(name: str) -> str | None:
     """Return the commit of that name, or None where this clone does not have it."""
     try:
-        return git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return run_git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except subprocess.CalledProcessError:
         return None
 
 
-def changed_since(commit: str) -> list[str]:
+def list_changed_files(commit: str) -> list[str]:
     """Return the files of the product that differ from those of a commit."""
-    changed = git("diff", "--name-only", commit).splitlines()
-    new = git("ls-files", "--others", "--exclude-standard").splitlines()
-    return [path for path in (*changed, *new) if is_product(path)]
+    changed = run_git("diff", "--name-only", commit).splitlines()
+    new = run_git("ls-files", "--others", "--exclude-standard").splitlines()
+    return [path for path in (*changed, *new) if is_product_file(path)]
 
 
 @contextmanager
-def checkout(commit: str) -> Iterator[Path]:
+def open_worktree(commit: str) -> Iterator[Path]:
     """Yield a worktree of a commit, until the end of the block.
 
     It shares `var/`, where migrated databases are kept by the digest of their migrations.
@@ -66,31 +66,31 @@ def checkout(commit: str) -> Iterator[Path]:
     (ROOT / "var").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-kept-") as folder:
         tree = Path(folder, "tree")
-        git("worktree", "add", "--detach", "--force", str(tree), commit)
+        run_git("worktree", "add", "--detach", "--force", str(tree), commit)
         try:
             (tree / "var").symlink_to(ROOT / "var")
             yield tree
         finally:
-            git("worktree", "remove", "--force", str(tree))
+            run_git("worktree", "remove", "--force", str(tree))
 
 
-def run(tree: Path, program: str) -> dict[str, Any]:
+def run_program(tree: Path, program: str) -> dict[str, Any]:
     """Return what the quick form of a program finds in a work tree; raises Failed."""
     command = [sys.executable, "-m", f"bench.{program}", "--quick", "--json"]
     env = {**os.environ, "PYTHONPATH": str(tree)}
     try:
         done = subprocess.run(
-            command, cwd=tree, env=env, capture_output=True, text=True, timeout=SECONDS
+            command, cwd=tree, env=env, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"It took more than {SECONDS} seconds.") from None
+        raise ProgramFailed(f"It took more than {TIMEOUT_SECONDS} seconds.") from None
     try:
         found = json.loads(done.stdout)
         if done.returncode == 0 and found["ratios"]:
             return dict(found)
     except (ValueError, KeyError, TypeError):
         pass
-    raise Failed(f"It ended with {done.returncode}: {done.stderr.strip()[-1500:]}")
+    raise ProgramFailed(f"It ended with {done.returncode}: {done.stderr.strip()[-1500:]}")
 
 
 class Comparison:
@@ -102,20 +102,20 @@ class Comparison:
         self._better: Mapping[str, Any] = {}
         self.is_broken_before = False
 
-    def measure(self, pairs: int) -> list[Compared]:
+    def measure(self, pairs: int) -> list[ComparedRatio]:
         """Add pairs, and compare all; raises Failed where the program here does."""
         for number in range(pairs):
             order = (self._kept, ROOT) if number % 2 == 0 else (ROOT, self._kept)
             found = {}
             for tree in order:
-                say(f"{self.program}: {'now' if tree == ROOT else 'kept'} …")
+                print_progress(f"{self.program}: {'now' if tree == ROOT else 'kept'} …")
                 try:
-                    found[tree] = run(tree, self.program)
-                except Failed as failed:
+                    found[tree] = run_program(tree, self.program)
+                except ProgramFailed as failed:
                     if tree == ROOT:
                         raise
                     self.is_broken_before = True
-                    say(f"{self.program} does not run at the kept commit. {failed}")
+                    print_progress(f"{self.program} does not run at the kept commit. {failed}")
                     return []
             self._better = found[ROOT]["better"]
             self._pairs.append((found[self._kept]["ratios"], found[ROOT]["ratios"]))
@@ -125,28 +125,30 @@ class Comparison:
 def check_program(program: str, kept: Path, entry: Mapping[str, Any] | None) -> bool:
     """Compare one program and print the table; whether nothing is lost."""
     comparison = Comparison(program, kept)
-    found = comparison.measure(PAIRS)
-    if any(one.is_lost for one in found):
-        say(f"{program}: a fifth seems to be lost; measuring again …")
-        found = comparison.measure(MORE_PAIRS)
+    comparisons = comparison.measure(PAIR_COUNT)
+    if any(one.is_lost for one in comparisons):
+        print_progress(f"{program}: a fifth seems to be lost; measuring again …")
+        comparisons = comparison.measure(EXTRA_PAIR_COUNT)
     if comparison.is_broken_before:
-        only_note(program, entry, run(ROOT, program))
+        print_unmeasured_note(program, entry, run_program(ROOT, program))
         return True
-    show(program, found)
-    return not any(one.is_lost for one in found)
+    print_table(program, comparisons)
+    return not any(one.is_lost for one in comparisons)
 
 
-def only_note(program: str, entry: Mapping[str, Any] | None, found: Mapping[str, Any]) -> None:
+def print_unmeasured_note(
+    program: str, entry: Mapping[str, Any] | None, found: Mapping[str, Any]
+) -> None:
     """Print what the figures are beside the accepted ones, which decides nothing."""
     print(
         f"\nNOTE: {program} could not be measured at the kept commit. The accepted figures are of "
         "another time, perhaps of another machine, so this comparison decides nothing."
     )
     kept = entry["ratios"] if entry else {}
-    show(program, list(compare([(kept, found["ratios"])], found["better"])))
+    print_table(program, list(compare([(kept, found["ratios"])], found["better"])))
 
 
-def show(program: str, found: list[Compared]) -> None:
+def print_table(program: str, found: list[ComparedRatio]) -> None:
     """Print a line for each ratio."""
     print(f"\n{program:32}{'kept':>10}{'now':>10}{'left':>8}")
     for one in found:
@@ -154,30 +156,33 @@ def show(program: str, found: list[Compared]) -> None:
         print(f"{one.name:32}{one.kept:10.3f}{one.now:10.3f}{one.left:8.0%}{said}")
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
 def accept(programs: list[str], known: dict[str, Any]) -> None:
     """Write the medians of some runs here as the figures to keep, with this commit."""
-    head = commit_of("HEAD")
+    head = find_commit("HEAD")
     assert head
-    changed = {*changed_since(head), *git("diff", "--name-only", head, "bench").splitlines()}
+    changed = {
+        *list_changed_files(head),
+        *run_git("diff", "--name-only", head, "bench").splitlines(),
+    }
     changed -= {"bench/ratios.json"}
     if changed:
         sys.exit(f"Commit first, so that the figures have a commit: {', '.join(sorted(changed))}")
     for program in programs:
         found = []
-        for _ in range(PAIRS):
-            say(f"{program} …")
-            found.append(run(ROOT, program))
+        for _ in range(PAIR_COUNT):
+            print_progress(f"{program} …")
+            found.append(run_program(ROOT, program))
         origin = {name: found[-1][name] for name in ("better", "machine", "versions")}
-        ratios = median_run([one["ratios"] for one in found])
+        ratios = compute_median_run([one["ratios"] for one in found])
         known[program] = {"commit": head, "runs": len(found), "ratios": ratios, **origin}
-        write(known)
+        write_ratios(known)
 
 
-def write(known: Mapping[str, Any]) -> None:
+def write_ratios(known: Mapping[str, Any]) -> None:
     """Write all accepted figures, rounded to four digits."""
     rounded = {
         program: {**one, "ratios": {n: float(f"{v:.4g}") for n, v in one["ratios"].items()}}
@@ -186,23 +191,25 @@ def write(known: Mapping[str, Any]) -> None:
     RATIOS.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
 
 
-def check(programs: list[str], known: Mapping[str, Any], against: str, *, if_changed: bool) -> bool:
+def check_programs(
+    programs: list[str], known: Mapping[str, Any], against: str, *, if_changed: bool
+) -> bool:
     """Compare these programs with the commits they are kept by; whether nothing is lost."""
     good = True
     for program in programs:
         entry = known.get(program)
         name = against or (entry["commit"] if entry else "")
         if not name:
-            say(f"{program} has no accepted figures yet: python -m bench.check --accept")
+            print_progress(f"{program} has no accepted figures yet: python -m bench.check --accept")
             continue
-        commit = commit_of(name)
+        commit = find_commit(name)
         if commit is None:
-            say(f"This clone has no commit {name}: git fetch --unshallow")
-            only_note(program, entry, run(ROOT, program))
-        elif if_changed and not changed_since(commit):
-            say(f"{program}: no file of the product has changed since {commit[:12]}.")
+            print_progress(f"This clone has no commit {name}: git fetch --unshallow")
+            print_unmeasured_note(program, entry, run_program(ROOT, program))
+        elif if_changed and not list_changed_files(commit):
+            print_progress(f"{program}: no file of the product has changed since {commit[:12]}.")
         else:
-            with checkout(commit) as kept:
+            with open_worktree(commit) as kept:
                 good &= check_program(program, kept, entry)
     return good
 
@@ -216,15 +223,15 @@ def main() -> None:
     parser.add_argument("--against", default="", metavar="COMMIT", help="instead of the kept one")
     parser.add_argument("--if-changed", action="store_true", help="only where product files differ")
     parser.add_argument("--accept", action="store_true", help="write bench/ratios.json")
-    given = parser.parse_args()
-    programs = given.programs.split(",")
+    args = parser.parse_args()
+    programs = args.programs.split(",")
     known = json.loads(RATIOS.read_text()) if RATIOS.exists() else {}
     try:
-        if given.accept:
+        if args.accept:
             accept(programs, known)
-        elif not check(programs, known, given.against, if_changed=given.if_changed):
+        elif not check_programs(programs, known, args.against, if_changed=args.if_changed):
             sys.exit("A fifth or more of what is marked as LOST is gone.")
-    except Failed as failed:
+    except ProgramFailed as failed:
         sys.exit(str(failed))
 
 

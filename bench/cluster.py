@@ -21,57 +21,57 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.command import LACKS, parser_of, with_origin  # noqa: E402
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
 from evaluation.contract import Runnable, SetRow  # noqa: E402
 from evaluation.isolation.inference.evaluate import Attempt, Question, evaluate_set  # noqa: E402
 from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
 from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
 from evaluation.isolation.sandbox.process import ProcessRunner  # noqa: E402
-from evaluation.runs.ray_driver import Job, RunConnection  # noqa: E402
+from evaluation.runs.ray_driver import ClusterJob, RunConnection  # noqa: E402
 from evaluation.runs.ray_runner import RayRunner  # noqa: E402
-from evaluation.task_shape import labels_of, make_runnable  # noqa: E402
+from evaluation.task_shape import get_labels, make_runnable  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.cluster import LIMITS, SECONDS, Nodes, nodes, waiting  # noqa: E402
 from tests.support.serving_models import tiny_model  # noqa: E402
 
 NODES, SHARDS = 3, 6
 QUICK, WHOLE = 100, 400  # examples of a shard
-TIMES = 3  # that three nodes are measured, as they meet other users of the machine more often
+REPETITIONS = 3  # that three nodes are measured, as they meet other users of the machine more often
 BARS = {"3 nodes / 1, waiting": 2.6, "scores equal": 1}
 
 
-def seconds(job: Job, times: int) -> float:
+def measure_seconds(job: ClusterJob, times: int) -> float:
     """The median of a set that is answered so often, by nodes whose workers have started."""
     first = job.inputs.with_name("first.jsonl")
     first.write_text("".join(job.inputs.read_text().splitlines(keepends=True)[: 2 * NODES]))
     with redirect_stdout(sys.stderr), RunConnection(job) as connected:
-        connected.job = replace(job, inputs=first, shard=1)
+        connected.job = replace(job, inputs=first, shard_size=1)
         connected.run(lambda answers: None)
         connected.job, took = job, list[float]()
         for _ in range(times):
             began = time.perf_counter()
             ending = connected.run(lambda answers: None)
             took.append(time.perf_counter() - began)
-            assert ending.usage.answers == SHARDS * job.shard, ending
+            assert ending.usage.answers == SHARDS * job.shard_size, ending
     return statistics.median(took)
 
 
-def waiting_seconds(cluster: Nodes, folder: Path, shard: int) -> dict[str, float]:
+def measure_waiting_seconds(cluster: Nodes, folder: Path, shard: int) -> dict[str, float]:
     """Of one node and of three; the cluster has one at first."""
     inputs = folder / "waiting.jsonl"
     rows = [{"id": f"x{n}", "inputs": {}} for n in range(SHARDS * shard)]
     inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    job = Job(cluster.address, shard, "waiting", Runnable(), inputs, LIMITS, waiting)
-    one = seconds(job, 1)
+    job = ClusterJob(cluster.address, shard, "waiting", Runnable(), inputs, LIMITS, waiting)
+    one = measure_seconds(job, 1)
     for _ in range(NODES - 1):
         cluster.add()
-    return {"1": one, "3": seconds(job, TIMES)}
+    return {"1": one, "3": measure_seconds(job, REPETITIONS)}
 
 
 def are_equal(here: Runner, there: Runner, folder: Path, size: int) -> bool:
     """Whether a float model has the same answers and scores by both, to the last digit."""
     config = load_config((ROOT / "tasks/official/nli/task.yaml").read_text())
-    labels = labels_of(config) or ()
+    labels = get_labels(config) or ()
     rows = [
         SetRow(
             f"u{n}",
@@ -95,17 +95,17 @@ def measure(shard: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with nodes(1, folder / "cache") as cluster:
-            took = waiting_seconds(cluster, folder, shard)
+            took = measure_waiting_seconds(cluster, folder, shard)
             there = RayRunner(cluster.address, 2 * shard, "scores")
             equal = are_equal(ProcessRunner(), there, folder, 4 * shard)
-    return with_ratios(took, equal, shard)
+    return build_results(took, equal, shard)
 
 
 def measure_small() -> dict[str, Any]:
     """The parts that need no cluster: tests/integration/test_cluster.py starts a real one."""
-    from bench.prepared import site_here
+    from bench.prepared import set_up_site_here
 
-    site_here()
+    set_up_site_here()
     from tests.support.evaluations import ScriptedRunner  # which reads models
 
     began = time.perf_counter()
@@ -116,10 +116,10 @@ def measure_small() -> dict[str, Any]:
         model.run(Runnable(), inputs, LIMITS, take=lambda line: None, beat=lambda: None)
         took = time.perf_counter() - began
         equal = are_equal(ScriptedRunner(), ScriptedRunner(), Path(name), 8)
-    return with_ratios({"1": took, "3": took}, equal, 1)
+    return build_results({"1": took, "3": took}, equal, 1)
 
 
-def with_ratios(took: dict[str, float], equal: bool, shard: int) -> dict[str, Any]:
+def build_results(took: dict[str, float], equal: bool, shard: int) -> dict[str, Any]:
     """Return the seconds that nodes took, and the ratios."""
     return {
         "ratios": {
@@ -133,13 +133,13 @@ def with_ratios(took: dict[str, float], equal: bool, shard: int) -> dict[str, An
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="600 examples instead of 2,400")
-    given = parser.parse_args()
+    parser = build_parser(__doc__, quick="600 examples instead of 2,400")
+    args = parser.parse_args()
     if not find_spec("ray"):
-        parser.exit(LACKS, "ray is missing: requirements-ray.txt pins it.\n")
-    results = measure_small() if given.smoke else measure(QUICK if given.quick else WHOLE)
-    results = with_origin(results | {"bars": BARS}, "ray", "torch")
-    if given.json:
+        parser.exit(EXIT_UNAVAILABLE, "ray is missing: requirements-ray.txt pins it.\n")
+    results = measure_small() if args.smoke else measure(QUICK if args.quick else WHOLE)
+    results = add_origin(results | {"bars": BARS}, "ray", "torch")
+    if args.json:
         print(json.dumps(results, indent=2))
         return
     for name, value in results["ratios"].items():

@@ -26,10 +26,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.command import parser_of, with_origin
-from bench.judging import judge_cycle
-from bench.prepared import prepare, site_here
-from bench.site import database, environment
+from bench.command import add_origin, build_parser
+from bench.judging import measure_judge_cycle
+from bench.prepared import prepare_site, set_up_site_here
+from bench.site import build_environment, open_database
 from bench.verdict_page import ROOT
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -72,17 +72,17 @@ BARS = {  # at least, or at most where the name says so
 }
 
 
-def rows(examples: int, votes: int, seed: int = 7) -> Iterator[str]:
+def generate_lines(examples: int, votes: int, seed: int = 7) -> Iterator[str]:
     """Lines of imported history: 2,000 authors and 500 validators, a context for ten examples."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(examples):
-        truth, said = chance.choices(LABELS, k=2)
-        cast = [
+        truth, model_label = rng.choices(LABELS, k=2)
+        votes_cast = [
             {
-                "worker": f"v{chance.randrange(500)}",
-                "label": truth if right else chance.choice(LABELS),
+                "worker": f"v{rng.randrange(500)}",
+                "label": truth if right else rng.choice(LABELS),
             }
-            for right in chance.choices((True, False), (4, 1), k=votes)
+            for right in rng.choices((True, False), (4, 1), k=votes)
         ]
         author = f"a{number % 2000}"
         yield json.dumps(
@@ -94,9 +94,9 @@ def rows(examples: int, votes: int, seed: int = 7) -> Iterator[str]:
                 "input": {"hypothesis": f"Customer {number} was inside before the rain began."},
                 "author": author,
                 "author_label": truth,
-                "model_prediction": {"model": "bench", "label": said, "probs": None},
-                "model_wrong": said != truth,
-                "validations": cast,
+                "model_prediction": {"model": "bench", "label": model_label, "probs": None},
+                "model_wrong": model_label != truth,
+                "validations": votes_cast,
                 "metadata": {},
             }
         )  # fmt: skip
@@ -119,14 +119,14 @@ def step_import(file: str) -> dict[str, float]:
     from django.core.management import call_command
     from django.db import connection
 
-    before = _count(connection)
+    before = _count_rows(connection)
     with open(os.devnull, "w") as nowhere:
-        seconds = _timed(lambda: call_command("import_examples", file, stderr=nowhere))
-    rows = _count(connection) - before
-    return {"rows": rows, "rows_per_second": rows / seconds}
+        seconds = measure_seconds(lambda: call_command("import_examples", file, stderr=nowhere))
+    row_count = _count_rows(connection) - before
+    return {"rows": row_count, "rows_per_second": row_count / seconds}
 
 
-def _count(connection: Any) -> int:
+def _count_rows(connection: Any) -> int:
     with connection.cursor() as cursor:
         return sum(
             cursor.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in TABLES
@@ -155,7 +155,7 @@ def step_raw(empty: str) -> dict[str, float]:
                                 into.write(block)
                         count += cursor.rowcount
                     seconds += time.perf_counter() - started
-            seconds += _timed(target.commit)
+            seconds += measure_seconds(target.commit)
         return {"rows_per_second": count / seconds}
     import sqlite3
 
@@ -167,9 +167,11 @@ def step_raw(empty: str) -> dict[str, float]:
             marks = ", ".join("?" * len(source.description))
             while some := source.fetchmany(10_000):
                 insert = f"INSERT INTO {table} VALUES ({marks})"
-                seconds += _timed(lambda insert=insert, some=some: target.executemany(insert, some))
+                seconds += measure_seconds(
+                    lambda insert=insert, some=some: target.executemany(insert, some)
+                )
                 count += len(some)
-        seconds += _timed(target.commit)
+        seconds += measure_seconds(target.commit)
     return {"rows_per_second": count / seconds}
 
 
@@ -178,14 +180,17 @@ def step_report() -> dict[str, float]:
     from django.db import connection
 
     from tasks.models import Round
-    from validation.statistics.report import task_report
+    from validation.statistics.report import build_task_report
 
     round = Round.objects.select_related("task").get(task__code="nli")
 
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")
     pairs = [
-        (_timed(lambda: read_counts(round)), _timed(lambda: task_report([round], code="nli")))
+        (
+            measure_seconds(lambda: read_counts(round)),
+            measure_seconds(lambda: build_task_report([round], code="nli")),
+        )
         for _ in range(3)
     ]
     return {
@@ -215,11 +220,14 @@ def step_export() -> dict[str, float]:
     round = Round.objects.select_related("task").get(task__code="nli")
     count = round.examples.count()
     pairs = [
-        (_timed(lambda: read_bare(round)), _timed(lambda: deque(export_lines(round), maxlen=0)))
+        (
+            measure_seconds(lambda: read_bare(round)),
+            measure_seconds(lambda: deque(export_lines(round), maxlen=0)),
+        )
         for _ in range(3)
     ]
     with open(os.devnull, "w") as nowhere:
-        whole = _timed(lambda: call_command("release_round", "nli", 1, stdout=nowhere))
+        whole = measure_seconds(lambda: call_command("release_round", "nli", 1, stdout=nowhere))
     return {
         "rows_per_second": count / statistics.median(ours for _, ours in pairs),
         "bare_rows_per_second": count / statistics.median(bare for bare, _ in pairs),
@@ -236,7 +244,7 @@ def read_bare(round: Any) -> None:
     from validation.models import Validation
 
     of_round = {"example__round": round}
-    for rows in (
+    for query in (
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
         .values_list(*COLUMNS, "inputs", "metadata", "context__fields", "context__digest"),
@@ -247,7 +255,7 @@ def read_bare(round: Any) -> None:
             "example_id", "label", "verdict", "validator_id"
         ),
     ):
-        deque(rows.iterator(chunk_size=2000), maxlen=0)
+        deque(query.iterator(chunk_size=2000), maxlen=0)
 
 
 def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
@@ -266,7 +274,7 @@ def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
     from tasks.models import Round
     from validation.bulk_insert import Table
     from validation.consensus.consensus import Vote
-    from validation.consensus.sampling import order_key
+    from validation.consensus.sampling import compute_order_key
     from validation.judging.services import cast_validation, lease_next
     from validation.models import JudgeLease, QueueItem, Validation
 
@@ -275,7 +283,7 @@ def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
     columns = ("example_id", "round_id", "author_id", "still_needed", "free", "key")
     examples = Example.objects.filter(round=round).values_list("pk", "annotator_id", "uuid")
     Table(QueueItem, columns).insert(
-        (pk, round.pk, author, 1 + pk % 3, 1 + pk % 3, order_key(uuid, settings.SECRET_KEY))
+        (pk, round.pk, author, 1 + pk % 3, 1 + pk % 3, compute_order_key(uuid, settings.SECRET_KEY))
         for pk, author, uuid in list(examples)  # COPY leaves the connection to nothing else
     )
     with connection.cursor() as cursor:  # as autovacuum does soon after so many rows
@@ -314,9 +322,9 @@ def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
         then.append(time.perf_counter() - started)
         vote_on(lease)
     return {
-        **_percentiles(latencies),
+        **_compute_percentiles(latencies),
         "judged_before": len(judged),
-        **{f"then {name}": value for name, value in _percentiles(then).items()},
+        **{f"then {name}": value for name, value in _compute_percentiles(then).items()},
     }
 
 
@@ -339,47 +347,51 @@ def step_rows(count: int = 10_000) -> dict[str, float]:
         file.flush()
         options = ("--task", "tone", "--create", "--judge", "--labels", "rude,polite")
         told = {"stdout": none, "stderr": none, "owner": owner.email}
-        imported = _timed(lambda: call_command("import_examples", file.name, *options, **told))
+        imported = measure_seconds(
+            lambda: call_command("import_examples", file.name, *options, **told)
+        )
     task = Task.objects.get(code="tone")
     TaskMember.objects.create(task=task, user=person, role="judge")
-    first = _timed(lambda: _seen(client.get("/t/tone/judge/")))
+    first = measure_seconds(lambda: _check_page(client.get("/t/tone/judge/")))
     assert QueueItem.objects.filter(round__task=task).count() == count
     return {"import_seconds": imported, "first_item_seconds": first, "seconds": imported + first}
 
 
-def _seen(page: Any) -> None:
+def _check_page(page: Any) -> None:
     assert page.status_code == 200
     assert b"pass me the salt" in page.content
 
 
-def _percentiles(seconds: list[float]) -> dict[str, float]:
+def _compute_percentiles(seconds: list[float]) -> dict[str, float]:
     steps = statistics.quantiles(seconds, n=20)
     return {"p50_ms": 1000 * steps[9], "p95_ms": 1000 * steps[-1]}
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def measure_seconds(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
-def _peak_mb() -> float:
+def _read_peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 # The run
 
 
-def step(env: dict[str, str], name: str, *arguments: str) -> dict[str, float]:
+def run_step(env: dict[str, str], name: str, *arguments: str) -> dict[str, float]:
     """What a step found, with its peak memory."""
     command = [sys.executable, "-m", "bench.collection", "--step", name, *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(
+        command, cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True
+    )
+    found = json.loads(process.stdout.splitlines()[-1])
     print(name, {key: round(value, 3) for key, value in found.items()}, file=sys.stderr)
     return dict(found)
 
 
-def copy_of(url: str, home: Path) -> str:
+def copy_database(url: str, home: Path) -> str:
     """A copy of the database as it is, as the raw drivers name it."""
     if url.startswith("sqlite"):
         shutil.copy(url.removeprefix("sqlite:///"), home / "raw.sqlite3")
@@ -393,9 +405,9 @@ def copy_of(url: str, home: Path) -> str:
     return f"{server}/bench_raw"
 
 
-def collection_here(examples: int, votes: int) -> dict[str, Any]:
+def measure_collection_here(examples: int, votes: int) -> dict[str, Any]:
     """Every step's figures, in this process and on a database of its own."""
-    home = site_here()
+    home = set_up_site_here()
     results: dict[str, Any] = {"setup": step_setup()}
     file = write_history(home, examples, votes)
     steps = {
@@ -405,39 +417,39 @@ def collection_here(examples: int, votes: int) -> dict[str, Any]:
         "next": partial(step_next, 1, 3),
         "rows": partial(step_rows, 3),
     }
-    empty = copy_of(f"sqlite:///{home}/bench.sqlite3", home)
+    empty = copy_database(f"sqlite:///{home}/bench.sqlite3", home)
     for name, work in steps.items():
         with redirect_stdout(sys.stderr):
-            results[name] = {**work(), "peak_MB": _peak_mb()}
+            results[name] = {**work(), "peak_MB": _read_peak_mb()}
     results["raw"] = step_raw(empty)
-    return with_ratios(results)
+    return add_ratios(results)
 
 
 def write_history(home: Path, examples: int, votes: int) -> Path:
     """Write the file that is imported."""
     file = home / "history.jsonl"
     with file.open("w") as lines:
-        lines.writelines(f"{line}\n" for line in rows(examples, votes))
+        lines.writelines(f"{line}\n" for line in generate_lines(examples, votes))
     return file
 
 
-def collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
+def measure_collection(kind: str, examples: int, votes: int) -> dict[str, Any]:
     """Every step's figures."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = stack.enter_context(database(kind, home))
-        env = environment(home, url)
-        prepare(env)
-        step(env, "setup")
-        empty = copy_of(url, home)
+        url = stack.enter_context(open_database(kind, home))
+        env = build_environment(home, url)
+        prepare_site(env)
+        run_step(env, "setup")
+        empty = copy_database(url, home)
         file = write_history(home, examples, votes)
-        found = {"import": step(env, "import", str(file)), "raw": step(env, "raw", empty)}
+        figures = {"import": run_step(env, "import", str(file)), "raw": run_step(env, "raw", empty)}
         for name in ("report", "export", "next", "rows"):
-            found[name] = step(env, name)
-    return with_ratios(found)
+            figures[name] = run_step(env, name)
+    return add_ratios(figures)
 
 
-def with_ratios(found: dict[str, Any]) -> dict[str, Any]:
+def add_ratios(found: dict[str, Any]) -> dict[str, Any]:
     """Add the ratios to what the steps found."""
     ratios = {
         "import / raw": found["import"]["rows_per_second"] / found["raw"]["rows_per_second"],
@@ -452,7 +464,7 @@ def with_ratios(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="5,000 examples, short rounds")
+    parser = build_parser(__doc__, quick="5,000 examples, short rounds")
     parser.add_argument("--examples", type=int, default=1_000_000)
     parser.add_argument("--votes", type=int, default=3, help="of each example")
     parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
@@ -465,20 +477,22 @@ def main() -> None:
         django.setup()
         name, *arguments = options.step
         results = globals()[f"step_{name}"](*arguments)
-        print(json.dumps({**results, "peak_MB": _peak_mb()}))
+        print(json.dumps({**results, "peak_MB": _read_peak_mb()}))
         return
     examples = 60 if options.smoke else 5000 if options.quick else options.examples
     if options.smoke:  # the judge cycle has a smoke form of its own
-        results = collection_here(examples, options.votes)
+        results = measure_collection_here(examples, options.votes)
     else:
-        results = collection(options.database, examples, options.votes)
+        results = measure_collection(options.database, examples, options.votes)
         seconds, rounds = (1.0, 2) if options.quick else (5.0, 5)
-        results["judging"] = judge_cycle(options.database, seconds, rounds, options.processes)
+        results["judging"] = measure_judge_cycle(
+            options.database, seconds, rounds, options.processes
+        )
         results["ratios"] |= results["judging"].pop("ratios")
     results |= {"examples": examples, "votes": examples * options.votes}
     rates = {"import / raw", "export / bare read"}
     lower = results["ratios"].keys() - rates
-    results = with_origin(results, "django", "psycopg", "gunicorn", lower=lower)
+    results = add_origin(results, "django", "psycopg", "gunicorn", lower=lower)
     if options.json:
         print(json.dumps(results, indent=1))
         return

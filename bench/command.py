@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Container
 from typing import Any
 
-from bench.machine import machine, versions
+from bench.machine import describe_machine, list_versions
 
-LACKS = 3
+EXIT_UNAVAILABLE = 3
 """A program ends with this where the machine lacks what it needs."""
 
 
-def parser_of(doc: str | None, *, quick: str) -> argparse.ArgumentParser:
+def build_parser(doc: str | None, *, quick: str) -> argparse.ArgumentParser:
     """Return a parser with --quick, --smoke and --json; quick: what --quick leaves out."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -23,7 +23,7 @@ def parser_of(doc: str | None, *, quick: str) -> argparse.ArgumentParser:
     return parser
 
 
-def with_origin(
+def add_origin(
     results: dict[str, Any], *packages: str, lower: Container[str] = ()
 ) -> dict[str, Any]:
     """Return results with the better direction of each ratio, the machine, and versions.
@@ -31,5 +31,5 @@ def with_origin(
     lower: names of the ratios of which less is better.
     """
     better = {name: "lower" if name in lower else "higher" for name in results["ratios"]}
-    origin = {"better": better, "machine": machine(), "versions": versions(*packages)}
+    origin = {"better": better, "machine": describe_machine(), "versions": list_versions(*packages)}
     return {**results, **origin}

@@ -10,7 +10,7 @@ Run = Mapping[str, float]
 """The ratios of one run by name."""
 LOSS = 0.2
 """A ratio is lost that is this share worse: a time of 1.25 times, or a rate of 0.8 times."""
-PRODUCT = (
+PRODUCT_PATHS = (
     *(
         "annotation/",
         "core/",
@@ -27,7 +27,7 @@ PRODUCT = (
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRatio:
     """One ratio of both sides: medians, and how much is left of the kept one (1: all)."""
 
     name: str
@@ -41,16 +41,16 @@ class Compared:
         return self.left <= 1 - LOSS
 
 
-def is_product(path: str) -> bool:
+def is_product_file(path: str) -> bool:
     """Tell whether a change of this file can change how fast the site is.
 
     >>> is_product("tasks/models.py"), is_product("tests/web/test_judge.py")
     (True, False)
     """
-    return path.startswith(PRODUCT)
+    return path.startswith(PRODUCT_PATHS)
 
 
-def left_of(kept: float, now: float, better: Direction) -> float:
+def compute_remaining_share(kept: float, now: float, better: Direction) -> float:
     """Return how good a figure is compared with the kept one: 0.8 is a fifth lost.
 
     >>> left_of(10, 12.5, "lower"), left_of(10, 8, "higher"), left_of(0, 0, "lower")
@@ -64,7 +64,7 @@ def left_of(kept: float, now: float, better: Direction) -> float:
 
 def compare(
     pairs: Sequence[tuple[Run, Run]], better: Mapping[str, Direction]
-) -> Iterator[Compared]:
+) -> Iterator[ComparedRatio]:
     """Compare each ratio that both runs of every pair have, in the order of `better`.
 
     A pair is a run of the kept commit and one of now, made right after each other. What is left is
@@ -73,12 +73,12 @@ def compare(
     for name, direction in better.items():
         if not pairs or not all(name in run for pair in pairs for run in pair):
             continue
-        lefts = [left_of(kept[name], now[name], direction) for kept, now in pairs]
+        lefts = [compute_remaining_share(kept[name], now[name], direction) for kept, now in pairs]
         middle = (statistics.median(pair[side][name] for pair in pairs) for side in (0, 1))
-        yield Compared(name, *middle, statistics.median(lefts))
+        yield ComparedRatio(name, *middle, statistics.median(lefts))
 
 
-def median_run(runs: Sequence[Run]) -> dict[str, float]:
+def compute_median_run(runs: Sequence[Run]) -> dict[str, float]:
     """Return the median of each ratio that all runs have."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
     return {name: statistics.median(run[name] for run in runs) for name in names}

@@ -28,19 +28,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.command import parser_of, with_origin
-from bench.prepared import prepare, python_here, site_here, web_here
-from bench.site import command as background
-from bench.site import cpu_seconds, database, environment, free_port, python, web
-from bench.verdict_page import process
+from bench.command import add_origin, build_parser
+from bench.prepared import prepare_site, run_python_here, serve_web_here, set_up_site_here
+from bench.site import build_command as background
+from bench.site import (
+    build_environment,
+    find_free_port,
+    open_database,
+    read_cpu_seconds,
+    run_python,
+    serve_web,
+)
+from bench.verdict_page import run_process
 
 PAUSE_SECONDS = 4.0  # of a person here, on the mean of an exponential distribution
 CYCLES = {"write": 60.0, "judge": 15.0}  # seconds of a person for one example, for one vote
 LIMIT_MS = 300.0
-STEPS = (8, 16, 32, 64, 96, 128, 192, 256, 384)
+CLIENT_COUNTS = (8, 16, 32, 64, 96, 128, 192, 256, 384)
 SAMPLE_SECONDS = 10
 PARTS = ("web", "model server", "queue")
-FLAT = 0.05  # growth of memory from the second quarter of a soak to the last
+MAX_GROWTH = 0.05  # growth of memory from the second quarter of a soak to the last
 SETUP = """
 import re, sys
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -48,7 +55,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from annotation.models import Example
 from core.accounts.models import Annotator, User, confirm_address
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.training.shipped import install_starter
 from tasks.models import Round, RoundTarget, Task
 from tasks.rounds.loop import register_target
@@ -79,7 +86,7 @@ Example.objects.bulk_create(
 for number in range(people):
     user = User.objects.create(email=f"bench{number}@example.com", password="!")
     confirm_address(user)
-    annotator_of(user)
+    get_annotator(user)
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
@@ -115,7 +122,7 @@ WORDS = ["mill", "river", "bread", "storm", "quiet", "bright", "music", "garden"
 
 
 @dataclass
-class Measured:
+class Measurement:
     """What one step found: seconds of each kind of request, and what failed."""
 
     seconds: float = 0
@@ -126,11 +133,11 @@ class Measured:
         """By kind: requests a second, p50 and p95 in ms."""
         found: dict[str, Any] = {"failed": len(self.failed), "said": sorted({*self.failed})[:3]}
         for kind, waits in self.waits.items():
-            steps = statistics.quantiles(waits, n=20) if len(waits) > 1 else [waits[0]] * 19
+            quantiles = statistics.quantiles(waits, n=20) if len(waits) > 1 else [waits[0]] * 19
             found[kind] = {
                 "per_second": len(waits) / self.seconds,
-                "p50_ms": 1000 * steps[9],
-                "p95_ms": 1000 * steps[-1],
+                "p50_ms": 1000 * quantiles[9],
+                "p95_ms": 1000 * quantiles[-1],
             }
         return found
 
@@ -172,13 +179,15 @@ class Person:
         if form:
             headers |= {"Content-Type": "application/x-www-form-urlencoded", "HX-Request": "true"}
         began = time.perf_counter()
-        site = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         try:
-            site.request(method, path, urllib.parse.urlencode(form) if form else None, headers)
-            answer = site.getresponse()
+            connection.request(
+                method, path, urllib.parse.urlencode(form) if form else None, headers
+            )
+            answer = connection.getresponse()
             text = answer.read().decode()
         finally:
-            site.close()
+            connection.close()
         seconds = time.perf_counter() - began
         for cookie in answer.headers.get_all("Set-Cookie") or ():
             name, _, value = cookie.partition(";")[0].partition("=")
@@ -188,9 +197,9 @@ class Person:
         return text, seconds
 
 
-def crowd(people: list[Person], seconds: float, pause: float = PAUSE_SECONDS) -> Measured:
+def run_crowd(people: list[Person], seconds: float, pause: float = PAUSE_SECONDS) -> Measurement:
     """They all come within one pause, and stay so long."""
-    found, lock = Measured(seconds), threading.Lock()
+    measurement, lock = Measurement(seconds), threading.Lock()
     end = time.perf_counter() + seconds
 
     def work(person: Person) -> None:
@@ -201,11 +210,11 @@ def crowd(people: list[Person], seconds: float, pause: float = PAUSE_SECONDS) ->
                 kind, took = step()
             except (RuntimeError, OSError, http.client.HTTPException) as error:
                 with lock:
-                    found.failed.append(str(error))
+                    measurement.failed.append(str(error))
                 step = person.look
             else:
                 with lock:
-                    found.waits[kind].append(took)
+                    measurement.waits[kind].append(took)
                 # The vote brings the next item; after a verdict the page is opened again.
                 is_ready = step == person.look or person.kind == "judge"
                 step = person.act if is_ready else person.look
@@ -216,10 +225,10 @@ def crowd(people: list[Person], seconds: float, pause: float = PAUSE_SECONDS) ->
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return measurement
 
 
-def memory(pid: int) -> list[tuple[int, int]]:
+def read_memory(pid: int) -> list[tuple[int, int]]:
     """Of a process and all below it: bytes of its own share (PSS), and all that it maps (RSS)."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
@@ -228,7 +237,7 @@ def memory(pid: int) -> list[tuple[int, int]]:
         return []
     kib = {name: int(re.search(rf"^{name}:\s+(\d+)", text, re.M)[1]) for name in ("Pss", "Rss")}  # type: ignore[index]
     own = [(1024 * kib["Pss"], 1024 * kib["Rss"])]
-    return own + [one for child in children for one in memory(int(child))]
+    return own + [one for child in children for one in read_memory(int(child))]
 
 
 @dataclass
@@ -242,7 +251,7 @@ class Site:
 
     def memory(self) -> dict[str, dict[str, float]]:
         """MB of each part: of all its processes together, and of the largest one."""
-        found = {part: memory(pid) for part, pid in self.pids.items()}
+        found = {part: read_memory(pid) for part, pid in self.pids.items()}
         return {
             part: {
                 "processes": len(sizes),
@@ -254,74 +263,74 @@ class Site:
 
     def cpu(self) -> dict[str, float]:
         """Seconds of each part since it began."""
-        return {part: cpu_seconds(pid) for part, pid in self.pids.items()}
+        return {part: read_cpu_seconds(pid) for part, pid in self.pids.items()}
 
     def stored(self) -> dict[str, Any]:
         """Rows, bytes of tables, and connections."""
-        return dict(json.loads(python(self.env, TABLES)))
+        return dict(json.loads(run_python(self.env, TABLES)))
 
 
 @contextmanager
-def site(kind: str, most: int, examples: int, processes: int) -> Iterator[Site]:
+def open_site(kind: str, most: int, examples: int, processes: int) -> Iterator[Site]:
     """A site with so many people signed in and so many examples to judge."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = stack.enter_context(database(kind, home))
-        port = free_port()
-        env = {**environment(home, url), "MODEL_SERVER_URL": f"http://127.0.0.1:{port}"}
+        url = stack.enter_context(open_database(kind, home))
+        port = find_free_port()
+        env = {**build_environment(home, url), "MODEL_SERVER_URL": f"http://127.0.0.1:{port}"}
         env |= {"PREPARE_STATEMENTS": "1", "ALLOWED_HOSTS": "127.0.0.1"}
-        prepare(env)
-        sessions = python(env, SETUP, str(most), str(examples), "1").split()[-most:]
+        prepare_site(env)
+        sessions = run_python(env, SETUP, str(most), str(examples), "1").split()[-most:]
         serve = background("serve_model", "--registered", "--port", str(port))
         health = f"http://127.0.0.1:{port}/models/bench/health"
-        models = stack.enter_context(process(serve, env, health))
-        web_port, web_pid = stack.enter_context(web(env, processes))
+        models = stack.enter_context(run_process(serve, env, health))
+        web_port, web_pid = stack.enter_context(serve_web(env, processes))
         alive = f"http://127.0.0.1:{web_port}/healthz/"
-        queue = stack.enter_context(process(background("qcluster"), env, alive))
+        queue = stack.enter_context(run_process(background("qcluster"), env, alive))
         people = [Person(web_port, session, number) for number, session in enumerate(sessions)]
         pids = {"web": web_pid, "model server": models.pid, "queue": queue.pid}
         if kind == "postgres":  # it runs on this machine
-            pids["database"] = int(python(env, POSTMASTER))
-        crowd(people[:8], 3 * PAUSE_SECONDS)  # each thread opens its connection
+            pids["database"] = int(run_python(env, POSTMASTER))
+        run_crowd(people[:8], 3 * PAUSE_SECONDS)  # each thread opens its connection
         yield Site(env, people, pids)
 
 
 @contextmanager
-def small_site(most: int, examples: int) -> Iterator[Site]:
+def open_small_site(most: int, examples: int) -> Iterator[Site]:
     """A site in this process, on SQLite, whose target is scripted; nobody pauses for long."""
-    site_here()
-    sessions = python_here(SETUP, str(most), str(examples), "0").split()[-most:]
-    with web_here() as (port, pid):
+    set_up_site_here()
+    sessions = run_python_here(SETUP, str(most), str(examples), "0").split()[-most:]
+    with serve_web_here() as (port, pid):
         people = [Person(port, session, number) for number, session in enumerate(sessions)]
         yield Site({**os.environ}, people, {"web": pid}, pause=0.1)
 
 
-def ratios_of(results: dict[str, Any]) -> dict[str, float]:
+def compute_ratios(results: dict[str, Any]) -> dict[str, float]:
     """Return people at once, and of the first step what a request costs and how long it takes."""
     one = results["soak"] if "soak" in results else results["steps"][0]
     costs = {f"{part} CPU ms, at most": used for part, used in one["cpu_ms"].items()}
     return {
         **{f"people who {kind}": count for kind, count in results.get("people", {}).items()},
         **costs,
-        "p95 ms, at most": _slowest(one),
+        "p95 ms, at most": _find_slowest_p95(one),
     }
 
 
-def steps(there: Site, counts: tuple[int, ...], seconds: float) -> list[dict[str, Any]]:
+def measure_steps(there: Site, counts: tuple[int, ...], seconds: float) -> list[dict[str, Any]]:
     """Ever more people, until a p95 is above the limit or something fails."""
     found = []
     for count in counts:
-        figures = measured(there, count, seconds)
+        figures = measure_people(there, count, seconds)
         found.append(figures)
-        if figures["failed"] or _slowest(figures) > LIMIT_MS:
+        if figures["failed"] or _find_slowest_p95(figures) > LIMIT_MS:
             break
     return found
 
 
-def measured(there: Site, count: int, seconds: float) -> dict[str, Any]:
+def measure_people(there: Site, count: int, seconds: float) -> dict[str, Any]:
     """What so many people find, and the processor time of each part for one of their requests."""
     before = there.cpu()
-    found = crowd(there.people[:count], seconds, there.pause)
+    found = run_crowd(there.people[:count], seconds, there.pause)
     requests = sum(map(len, found.waits.values()))
     spent = {part: used - before[part] for part, used in there.cpu().items()}
     figures = {
@@ -332,13 +341,13 @@ def measured(there: Site, count: int, seconds: float) -> dict[str, Any]:
     return figures
 
 
-def _slowest(figures: dict[str, Any]) -> float:
+def _find_slowest_p95(figures: dict[str, Any]) -> float:
     return max(
         one["p95_ms"] for one in figures.values() if isinstance(one, dict) and "p95_ms" in one
     )
 
 
-def people_of(figures: dict[str, Any]) -> dict[str, float]:
+def estimate_people(figures: dict[str, Any]) -> dict[str, float]:
     """How many people make these examples and votes a second, at the pace of `CYCLES`."""
     rates = {"write": "verdict", "judge": "vote"}
     return {
@@ -347,7 +356,7 @@ def people_of(figures: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def soak(there: Site, count: int, minutes: float) -> dict[str, Any]:
+def measure_soak(there: Site, count: int, minutes: float) -> dict[str, Any]:
     """So many people for so long: memory over the time, and what the rows take."""
     before = there.stored()
     samples: list[dict[str, float]] = []
@@ -359,28 +368,28 @@ def soak(there: Site, count: int, minutes: float) -> dict[str, Any]:
 
     watcher = threading.Thread(target=sample)
     watcher.start()
-    figures = measured(there, count, 60 * minutes)
+    figures = measure_people(there, count, 60 * minutes)
     is_over.set()
     watcher.join()
     after = there.stored()
     quarter = max(1, len(samples) // 4)
-    memory = {}
+    memory_by_part = {}
     for part in there.pids:
         sizes = [one[part] for one in samples]
         early = statistics.mean(sizes[quarter : 2 * quarter] or sizes)
         late = statistics.mean(sizes[-quarter:])
-        memory[part] = {"early_mb": early, "late_mb": late, "growth": late / early - 1}
+        memory_by_part[part] = {"early_mb": early, "late_mb": late, "growth": late / early - 1}
     return {
         **figures,
-        "memory": memory,
+        "memory": memory_by_part,
         # The database takes its cache page by page, up to what it was given.
-        "is_flat": all(memory[part]["growth"] <= FLAT for part in PARTS),
+        "is_flat": all(memory_by_part[part]["growth"] <= MAX_GROWTH for part in PARTS),
         "connections": after["connections"],
-        "stored": _growth(before, after),
+        "stored": _compute_growth(before, after),
     }
 
 
-def _growth(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def _compute_growth(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """What was stored meanwhile, in rows and bytes; the ten tables that grew most."""
     grown = {
         name: size - before["tables"].get(name, [0])[0]
@@ -397,44 +406,46 @@ def _growth(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Parse, measure, show."""
-    parser = parser_of(__doc__, quick="two steps of five seconds")
+    parser = build_parser(__doc__, quick="two steps of five seconds")
     parser.add_argument("--database", default="postgres", help="postgres or an address")
     parser.add_argument("--seconds", type=float, default=60, help="of each step")
     parser.add_argument("--processes", type=int, default=2, help="web processes")
     parser.add_argument("--soak", type=float, metavar="MINUTES", default=0)
     parser.add_argument("--clients", type=int, default=32, help="of the soak")
     options = parser.parse_args()
-    counts, seconds = (STEPS[:2], 5.0) if options.quick else (STEPS, options.seconds)
+    counts, seconds = (
+        (CLIENT_COUNTS[:2], 5.0) if options.quick else (CLIENT_COUNTS, options.seconds)
+    )
     if options.soak:
         counts, seconds = (options.clients,), 60 * options.soak
     # A vote each PAUSE_SECONDS and person at most; three decide an example.
     examples = int(500 + sum(counts) * seconds / PAUSE_SECONDS / 2)
     if options.smoke:
         counts, seconds = (2,), 2.0
-        place = small_site(2, 60)
+        place = open_small_site(2, 60)
     else:
-        place = site(options.database, max(counts), examples, options.processes)
+        place = open_site(options.database, max(counts), examples, options.processes)
     with place as there:
         results: dict[str, Any] = {"pause_seconds": PAUSE_SECONDS, "cycles": CYCLES}
         if options.soak:
-            results["soak"] = soak(there, options.clients, options.soak)
+            results["soak"] = measure_soak(there, options.clients, options.soak)
         else:
-            results["steps"] = steps(there, counts, seconds)
+            results["steps"] = measure_steps(there, counts, seconds)
             good = [
                 one for one in results["steps"]
-                if not one["failed"] and _slowest(one) <= LIMIT_MS
+                if not one["failed"] and _find_slowest_p95(one) <= LIMIT_MS
             ]  # fmt: skip
-            results["people"] = people_of(good[-1]) if good else {"write": 0, "judge": 0}
+            results["people"] = estimate_people(good[-1]) if good else {"write": 0, "judge": 0}
             if not options.smoke:
                 results["stored"] = there.stored()
         results["memory"] = there.memory()
-    results["ratios"] = ratios_of(results)
+    results["ratios"] = compute_ratios(results)
     lower = [name for name in results["ratios"] if name.endswith("at most")]
-    results = with_origin(results, "django", "psycopg", "gunicorn", lower=lower)
-    print(json.dumps(results, indent=1)) if options.json else show(results)
+    results = add_origin(results, "django", "psycopg", "gunicorn", lower=lower)
+    print(json.dumps(results, indent=1)) if options.json else print_results(results)
 
 
-def show(results: dict[str, Any]) -> None:
+def print_results(results: dict[str, Any]) -> None:
     """A line a figure."""
     for one in [*results.get("steps", []), *([results["soak"]] if "soak" in results else [])]:
         print(f"{one['clients']:4} clients, {one['failed']} failed {one['said'] or ''}")

@@ -24,8 +24,16 @@ from docker.errors import DockerException
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.command import LACKS, parser_of, with_origin  # noqa: E402
-from bench.serving import LIMIT_BATCH, Server, free_port, load, running, texts_of, wait_for  # noqa: E402
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
+from bench.serving import (  # noqa: E402
+    LIMIT_BATCH_SIZE,
+    Server,
+    find_free_port,
+    read_texts,
+    run_load,
+    run_server,
+    wait_for_answer,
+)
 from evaluation.contract import MIB, Ending, Outcome, Runnable, Usage  # noqa: E402
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, DockerRunner  # noqa: E402
 from evaluation.isolation.sandbox.harness import arguments  # noqa: E402
@@ -36,17 +44,20 @@ from evaluation.isolation.sandbox.harness.loading import load_classifier as load
 from evaluation.isolation.sandbox.images import has_image  # noqa: E402
 from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
 from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
-from serving.backends import cores  # noqa: E402
+from serving.backends import count_cores  # noqa: E402
 from tests.support.serving_models import KINDS, tokenizer_files  # noqa: E402
 
-EXAMPLES, QUICK_EXAMPLES = 10_000, 800
+EXAMPLE_COUNT, QUICK_EXAMPLE_COUNT = 10_000, 800
 KIND = "sequence-classification"
 SIZES: dict[str, dict[str, int]] = {
     "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536},
     "roberta-base": {"vocab_size": 50_265, "max_position_embeddings": 514, "type_vocab_size": 1},
 }
 BARS = {"without start-up / limit": 0.85, "with start-up / limit": 0.7}
-PAPER = (7.0, 10.0)  # examples a second of base-size models on eight processors (Dynaboard, 2021)
+PAPER_RATES = (
+    7.0,
+    10.0,
+)  # examples a second of base-size models on eight processors (Dynaboard, 2021)
 HTTP_SECONDS = 10.0
 _loaded: tuple[Model, list[list[Any]]]  # in the limit's process
 
@@ -75,30 +86,30 @@ class Limit:
     def __init__(self, asked: Runnable, inputs: Path) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"
         self._process = ProcessPoolExecutor(
-            1, get_context("spawn"), initializer=_load, initargs=(asked, inputs)
+            1, get_context("spawn"), initializer=_load_model, initargs=(asked, inputs)
         )
 
     def run(self, turn: int) -> tuple[int, float]:
         """Examples and processor seconds of every other batch."""
-        return self._process.submit(_limit, turn).result()
+        return self._process.submit(_measure_limit, turn).result()
 
 
 class LimitHere:
     """The backend in this process: for a smoke form, where nobody looks at the rate."""
 
     def __init__(self, asked: Runnable, inputs: Path) -> None:
-        _load(asked, inputs)
+        _load_model(asked, inputs)
 
     def run(self, turn: int) -> tuple[int, float]:
         """Examples and processor seconds of every other batch."""
-        return _limit(turn)
+        return _measure_limit(turn)
 
 
-def _load(asked: Runnable, inputs: Path) -> None:
+def _load_model(asked: Runnable, inputs: Path) -> None:
     """Load the model as the harness does, and keep every batch encoded."""
     global _loaded
-    command_line = arguments.command_line(
-        asked, folder=str(asked.folder), inputs=str(inputs), threads=cores()
+    command_line = arguments.build_command_line(
+        asked, folder=str(asked.folder), inputs=str(inputs), threads=count_cores()
     )
     options: Namespace = arguments.read_command_line(command_line)
     model = load_model(options)
@@ -111,7 +122,7 @@ def _load(asked: Runnable, inputs: Path) -> None:
     _loaded = model, encoded
 
 
-def _limit(turn: int) -> tuple[int, float]:
+def _measure_limit(turn: int) -> tuple[int, float]:
     model, encoded = _loaded
     chosen = encoded[turn::2]
     with ThreadPoolExecutor(model.workers) as pool:
@@ -121,11 +132,13 @@ def _limit(turn: int) -> tuple[int, float]:
     return sum(map(len, chosen)), time.process_time() - used
 
 
-def sandboxed(runner: Runner, asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
+def run_in_sandbox(runner: Runner, asked: Runnable, inputs: Path, count: int) -> dict[str, float]:
     """One run in the sandbox, from asking for a container until it is gone."""
     lines: list[bytes] = []
     started = time.monotonic()
-    ending = runner.run(asked, inputs, Limits(cpus=cores()), take=lines.append, beat=lambda: None)
+    ending = runner.run(
+        asked, inputs, Limits(cpus=count_cores()), take=lines.append, beat=lambda: None
+    )
     seconds = time.monotonic() - started
     usage = ending.usage
     if ending.outcome != Outcome.OK or len(lines) != count:
@@ -140,7 +153,7 @@ def sandboxed(runner: Runner, asked: Runnable, inputs: Path, count: int) -> dict
     }
 
 
-def measured_round(
+def measure_round(
     limit: Limit | LimitHere, runner: Runner, asked: Runnable, inputs: Path, count: int
 ) -> dict[str, float]:
     """The limit, the sandbox, and the limit again.
@@ -149,23 +162,23 @@ def measured_round(
     lower while others use the machine, and the sandbox could beat it.
     """
     before = limit.run(0)
-    found = sandboxed(runner, asked, inputs, count)
+    figures = run_in_sandbox(runner, asked, inputs, count)
     after = limit.run(1)
     count, cpu = (sum(pair) for pair in zip(before, after, strict=True))
-    rate = count * cores() / cpu
-    whole = EXAMPLES / (found["overhead_seconds"] + EXAMPLES / found["per_second"])
-    return found | {
+    rate = count * count_cores() / cpu
+    whole = EXAMPLE_COUNT / (figures["overhead_seconds"] + EXAMPLE_COUNT / figures["per_second"])
+    return figures | {
         "limit_per_second": rate,
         "limit_cpu_seconds": cpu,
-        "without start-up / limit": found["per_second"] / rate,
+        "without start-up / limit": figures["per_second"] / rate,
         "with start-up / limit": whole / rate,
-        "processor time, limit / sandbox": cpu / found["cpu_seconds"],
+        "processor time, limit / sandbox": cpu / figures["cpu_seconds"],
     }
 
 
-def one_by_one(folder: Path, texts: list[str], seconds: float, home: Path) -> float:
+def measure_one_by_one(folder: Path, texts: list[str], seconds: float, home: Path) -> float:
     """Examples a second of our model server, one HTTP request after another."""
-    port = free_port()
+    port = find_free_port()
     command = [sys.executable, "manage.py", "serve_model", f"--port={port}"]
     server = Server(
         "ours",
@@ -176,45 +189,45 @@ def one_by_one(folder: Path, texts: list[str], seconds: float, home: Path) -> fl
     )
     file, log = home / "texts.json", home / "log"
     file.write_text(json.dumps(texts[:640]))
-    with running(server, log):
-        wait_for(server, server.path, texts[0], log)
-        return load(port, server.path, 1, seconds, file)["per_second"]
+    with run_server(server, log):
+        wait_for_answer(server, server.path, texts[0], log)
+        return run_load(port, server.path, 1, seconds, file)["per_second"]
 
 
 def measure(size: str, count: int, rounds: int, http_seconds: float) -> dict[str, Any]:
     """All figures of one model; ratios are medians over the rounds."""
-    source, texts = texts_of(3600)
+    source, texts = read_texts(3600)
     texts = list(islice(cycle(texts), count))
     with tempfile.TemporaryDirectory() as place:
         folder = make_model(Path(place, "model"), size)
-        inputs, asked = asked_of(Path(place), folder, texts)
+        inputs, asked = write_examples(Path(place), folder, texts)
         limit, runner = Limit(asked, inputs), DockerRunner(f"bench-{uuid4().hex}")
-        found = [measured_round(limit, runner, asked, inputs, count) for _ in range(rounds)]
-        single = one_by_one(folder, texts, http_seconds, Path(place))
-    return with_ratios(size, count, source, found, single)
+        rounds_figures = [measure_round(limit, runner, asked, inputs, count) for _ in range(rounds)]
+        single = measure_one_by_one(folder, texts, http_seconds, Path(place))
+    return add_ratios(size, count, source, rounds_figures, single)
 
 
 def measure_small() -> dict[str, Any]:
     """The same of a few sentences, where the runner's answers are given; without HTTP."""
-    from bench.prepared import site_here, tiny_model_here
+    from bench.prepared import build_tiny_model_here, set_up_site_here
 
-    site_here()
+    set_up_site_here()
     from tests.support.evaluations import ScriptedRunner  # which reads models
 
-    folder, count = tiny_model_here(), 2 * LIMIT_BATCH
-    source, texts = texts_of(count)
+    folder, count = build_tiny_model_here(), 2 * LIMIT_BATCH_SIZE
+    source, texts = read_texts(count)
     with tempfile.TemporaryDirectory() as place:
-        inputs, asked = asked_of(Path(place), folder, texts)
+        inputs, asked = write_examples(Path(place), folder, texts)
         usage = Usage(
             2.0, examples_per_second=3.0, start_seconds=1.0, cpu_seconds=1.5, peak_bytes=MIB,
             mean_bytes=MIB,
         )  # fmt: skip
         runner = ScriptedRunner(ending=Ending(Outcome.OK, usage))
-        found = measured_round(LimitHere(asked, inputs), runner, asked, inputs, count)
-    return with_ratios("tiny", count, source, [found], 1.0)
+        found = measure_round(LimitHere(asked, inputs), runner, asked, inputs, count)
+    return add_ratios("tiny", count, source, [found], 1.0)
 
 
-def asked_of(place: Path, folder: Path, texts: list[str]) -> tuple[Path, Runnable]:
+def write_examples(place: Path, folder: Path, texts: list[str]) -> tuple[Path, Runnable]:
     """Write the examples, and say how the model is asked."""
     inputs = place / "examples.jsonl"
     rows = [{"id": f"x{n}", "inputs": {"text": text}} for n, text in enumerate(texts)]
@@ -223,7 +236,7 @@ def asked_of(place: Path, folder: Path, texts: list[str]) -> tuple[Path, Runnabl
     return inputs, Runnable(folder=folder, fields=("text",), output="label", labels=labels)
 
 
-def with_ratios(
+def add_ratios(
     size: str, count: int, source: str, found: list[dict[str, float]], single: float
 ) -> dict[str, Any]:
     """Return medians over the rounds, and the ratios."""
@@ -238,12 +251,12 @@ def with_ratios(
     }
     results["ratios"]["sandbox / one HTTP request an example"] = medians["per_second"] / single
     if size == "roberta-base":
-        results["ratios"]["sandbox / paper's 10 a second"] = medians["per_second"] / PAPER[1]
-        results["ratios"]["sandbox / paper's 7 a second"] = medians["per_second"] / PAPER[0]
+        results["ratios"]["sandbox / paper's 10 a second"] = medians["per_second"] / PAPER_RATES[1]
+        results["ratios"]["sandbox / paper's 7 a second"] = medians["per_second"] / PAPER_RATES[0]
     return results
 
 
-def show(results: dict[str, Any]) -> None:
+def print_results(results: dict[str, Any]) -> None:
     """What a person can read."""
     print(f"{results['machine']}\n{results['versions']}")
     for size, found in results["models"].items():
@@ -257,23 +270,25 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="under a minute: MiniLM, one round")
+    parser = build_parser(__doc__, quick="under a minute: MiniLM, one round")
     parser.add_argument("--rounds", type=int, default=3, help="of MiniLM; roberta-base has one")
-    parser.add_argument("--examples", type=int, default=EXAMPLES)
+    parser.add_argument("--examples", type=int, default=EXAMPLE_COUNT)
     parser.add_argument("--size", choices=SIZES, help="only this model")
     options = parser.parse_args()
     try:
         is_there = options.smoke or has_image(RUNTIME_IMAGE)
     except DockerException:
-        parser.exit(LACKS, "No Docker engine answers.\n")
+        parser.exit(EXIT_UNAVAILABLE, "No Docker engine answers.\n")
     if not is_there:
-        parser.exit(LACKS, f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.\n")
+        parser.exit(
+            EXIT_UNAVAILABLE, f"{RUNTIME_IMAGE} is missing: scripts/runtime_image.sh builds it.\n"
+        )
     sizes = [options.size] if options.size else ["minilm"] if options.quick else list(SIZES)
     results: dict[str, Any] = {"bars": BARS, "models": {}}
     if options.smoke:
         sizes, results["models"] = [], {"tiny": measure_small()}
     for size in sizes:
-        count = QUICK_EXAMPLES if options.quick else options.examples
+        count = QUICK_EXAMPLE_COUNT if options.quick else options.examples
         rounds = options.rounds if size == "minilm" and not options.quick else 1
         results["models"][size] = measure(
             size, count, rounds, 2.0 if options.quick else HTTP_SECONDS
@@ -285,8 +300,8 @@ def main() -> None:
         for size, found in results["models"].items()
         for name, ratio in found["ratios"].items()
     }
-    results = with_origin(results, *packages)
-    print(json.dumps(results)) if options.json else show(results)
+    results = add_origin(results, *packages)
+    print(json.dumps(results)) if options.json else print_results(results)
 
 
 if __name__ == "__main__":

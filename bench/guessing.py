@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evaluation.test_sets.sealing import Disclosure, count_steps
 
 Labels = NDArray[np.int8]
-DRAWS = 4000
+DRAW_COUNT = 4000
 """Label vectors that estimate an entropy, to a tenth of a bit."""
 
 
@@ -54,12 +54,12 @@ class Guesser:
         return (mean > 0).astype(np.int8)
 
 
-def share_right(guess: Labels, labels: Labels) -> float:
+def calculate_right_share(guess: Labels, labels: Labels) -> float:
     """Return the share of labels that a guess has right."""
     return float(np.mean(guess == labels))
 
 
-def bits_of_share(share: float, size: int) -> float:
+def compute_share_bits(share: float, size: int) -> float:
     """Return the bits that it takes to have this share of labels right: n · (1 − H(share)).
 
     Shannon's rate-distortion function; a share below a half takes none.
@@ -71,7 +71,9 @@ def bits_of_share(share: float, size: int) -> float:
     return size * (1 + share * log2(share) + (1 - share) * log2(1 - share))
 
 
-def bits_of_result(question: Labels, rng: np.random.Generator, draws: int = DRAWS) -> float:
+def compute_result_bits(
+    question: Labels, rng: np.random.Generator, draws: int = DRAW_COUNT
+) -> float:
     """Return the entropy of the result that a question is shown: rounded accuracy and macro F1.
 
     It is the most that the result can tell of the labels, as these decide it.
@@ -79,23 +81,23 @@ def bits_of_result(question: Labels, rng: np.random.Generator, draws: int = DRAW
     labels = rng.integers(0, 2, (draws, len(question)), dtype=np.int8)
     steps = count_steps(len(question))
     accuracy = np.mean(labels == question, axis=1)
-    scores = np.stack([accuracy, _macro_f1(labels, question)], axis=1)
+    scores = np.stack([accuracy, _compute_macro_f1(labels, question)], axis=1)
     counts = Counter(map(tuple, np.rint(scores * steps).astype(int).tolist()))
     shares = np.array([*counts.values()]) / draws
     return float(-(shares * np.log2(shares)).sum())
 
 
-def most_bits_of_result(size: int, rng: np.random.Generator) -> float:
+def compute_max_result_bits(size: int, rng: np.random.Generator) -> float:
     """Return the entropy of a result for the best question that is known.
 
     One that gives one label seldom tells more: its macro F1 is then no repetition of its accuracy.
     """
     shares = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
     questions = ((np.arange(size) < share * size).astype(np.int8) for share in shares)
-    return max(bits_of_result(question, rng) for question in questions)
+    return max(compute_result_bits(question, rng) for question in questions)
 
 
-def _macro_f1(labels: NDArray[np.int8], question: Labels) -> NDArray[np.float64]:
+def _compute_macro_f1(labels: NDArray[np.int8], question: Labels) -> NDArray[np.float64]:
     means = []
     for value in (0, 1):
         is_right, is_said = labels == value, question == value
@@ -104,7 +106,7 @@ def _macro_f1(labels: NDArray[np.int8], question: Labels) -> NDArray[np.float64]
     return np.mean(means, axis=0)
 
 
-def stated_bounds(sizes: Sequence[int], metrics: Sequence[str]) -> list[dict[str, Any]]:
+def list_stated_bounds(sizes: Sequence[int], metrics: Sequence[str]) -> list[dict[str, Any]]:
     """Return the table of docs/evaluation.md, by the site's own rule and from its definition.
 
     Raises ValueError where the rule allows more than a quarter of a bit an example and result.
@@ -114,7 +116,7 @@ def stated_bounds(sizes: Sequence[int], metrics: Sequence[str]) -> list[dict[str
         shown, steps = Disclosure(size, metrics), int(2 * size**0.5)
         bits = len(metrics) * log2(steps + 2)
         results = max(1, int(size / 4 / bits))
-        if shown.results != results or abs(shown.most_bits - results * bits) > 1e-9:
+        if shown.max_results != results or abs(shown.max_bits - results * bits) > 1e-9:
             raise ValueError(f"The bound for {size} examples is not what the documents say.")
         step = round(1 / steps, 3)
         rows.append({"examples": size, "step": step, "results": results, "bits": results * bits})

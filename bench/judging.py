@@ -27,13 +27,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.command import parser_of, with_origin
-from bench.prepared import prepare, python_here, site_here, web_here
-from bench.site import TICKS, cpu_seconds, database, environment, python, web
+from bench.command import add_origin, build_parser
+from bench.prepared import prepare_site, run_python_here, serve_web_here, set_up_site_here
+from bench.site import (
+    TICKS,
+    build_environment,
+    open_database,
+    read_cpu_seconds,
+    run_python,
+    serve_web,
+)
 
-PEOPLE = (1, 8)
+PEOPLE_COUNTS = (1, 8)
 PAUSE_SECONDS = 1.5  # of a person between an item and their key, on the mean
-KEPT_SECONDS = 1.8  # a connection that is idle longer is made again; the server closes it at 2
+MAX_IDLE_SECONDS = 1.8  # a connection that is idle longer is made again; the server closes it at 2
 SETUP = """
 import sys
 from django.conf import settings
@@ -41,7 +48,7 @@ from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from annotation.models import Example
 from core.accounts.models import Annotator, User, confirm_address
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Task
 from tasks.services import install_official_tasks
 install_official_tasks()
@@ -60,7 +67,7 @@ print(Example.objects.first().uuid)
 for number in range(8):
     user = User.objects.create_user(f"bench{number}@example.com")
     confirm_address(user)
-    annotator_of(user)
+    get_annotator(user)
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
@@ -142,7 +149,7 @@ class Person:
         return self._ask("POST", "/minimal/", **form).startswith("Saved")
 
 
-def run(
+def run_people(
     people: list[Person],
     step: str,
     seconds: float,
@@ -167,7 +174,7 @@ def run(
             waits = random.expovariate(1 / pause) if pause else 0
             time.sleep(waits)
             started = time.perf_counter()
-            if waits > KEPT_SECONDS:
+            if waits > MAX_IDLE_SECONDS:
                 person.reconnect()
             try:
                 good = getattr(person, step)()
@@ -179,23 +186,23 @@ def run(
                 return
             latencies.append(time.perf_counter() - started)
 
-    before = sum(map(cpu_seconds, pids))
+    before = sum(map(read_cpu_seconds, pids))
     threads = [threading.Thread(target=work, args=[person]) for person in people]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     took = time.perf_counter() - began
-    used = sum(map(cpu_seconds, pids)) - before
+    used = sum(map(read_cpu_seconds, pids)) - before
     return Figures(len(latencies), len(failed), took, used, latencies)
 
 
 @contextmanager
-def judges_here(examples: int) -> Iterator[tuple[list[Person], int]]:
+def open_judge_site_here(examples: int) -> Iterator[tuple[list[Person], int]]:
     """People before the judge page of a site in this process; and the process."""
-    site_here()
-    minimal, *sessions = python_here(SETUP, str(examples)).split()
-    with web_here() as (port, pid):
+    set_up_site_here()
+    minimal, *sessions = run_python_here(SETUP, str(examples)).split()
+    with serve_web_here() as (port, pid):
         people = [Person(port, session, minimal) for session in sessions]
         for person in people:
             person.sit_down()
@@ -203,52 +210,56 @@ def judges_here(examples: int) -> Iterator[tuple[list[Person], int]]:
 
 
 @contextmanager
-def judges(kind: str, seconds: float, processes: int) -> Iterator[tuple[list[Person], int]]:
+def open_judge_site(
+    kind: str, seconds: float, processes: int
+) -> Iterator[tuple[list[Person], int]]:
     """People before the judge page of a site with items for so many seconds; and its process."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = stack.enter_context(database(kind, home))
-        env = environment(home, url)
-        prepare(env)
+        url = stack.enter_context(open_database(kind, home))
+        env = build_environment(home, url)
+        prepare_site(env)
         examples = int(1000 + 2 * 150 * seconds)
-        minimal, *sessions = python(env, SETUP, str(examples)).split()
-        port, pid = stack.enter_context(web(env, processes))
+        minimal, *sessions = run_python(env, SETUP, str(examples)).split()
+        port, pid = stack.enter_context(serve_web(env, processes))
         people = [Person(port, session, minimal) for session in sessions]
         for person in people:
             person.sit_down()
         for step in ("minimal", "judge"):  # each thread of the server opens its connection
-            run(people, step, min(seconds, 5), [pid])
+            run_people(people, step, min(seconds, 5), [pid])
         if not url.startswith("sqlite"):  # what autovacuum does within a minute on any site
-            python(env, "from django.db import connection; connection.cursor().execute('ANALYZE')")
+            run_python(
+                env, "from django.db import connection; connection.cursor().execute('ANALYZE')"
+            )
         yield people, pid
 
 
-def key_to_next(kind: str, seconds: float, processes: int) -> dict[str, Any]:
+def measure_pace(kind: str, seconds: float, processes: int) -> dict[str, Any]:
     """Figures of all people at a person's pace, and without a pause."""
-    with judges(kind, seconds + 5, processes) as (people, pid):
+    with open_judge_site(kind, seconds + 5, processes) as (people, pid):
         pauses = {"at a person's pace": PAUSE_SECONDS, "without a pause": 0}
         found: dict[str, Any] = {
-            name: run(people, "judge", seconds, [pid], pause).figures()
+            name: run_people(people, "judge", seconds, [pid], pause).figures()
             for name, pause in pauses.items()
         }
     return found | {"ratios": {f"p95 ms {name}": one["p95_ms"] for name, one in found.items()}}
 
 
-def judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, Any]:
+def measure_judge_cycle(kind: str, seconds: float, rounds: int, processes: int) -> dict[str, Any]:
     """Medians over the rounds, and ratios taken within a round."""
-    with judges(kind, seconds * (rounds + 1), processes) as (people, pid):
-        return measured(people, pid, seconds, rounds)
+    with open_judge_site(kind, seconds * (rounds + 1), processes) as (people, pid):
+        return measure_rounds(people, pid, seconds, rounds)
 
 
-def measured(
+def measure_rounds(
     people: list[Person], pid: int, seconds: float, rounds: int, most: float = float("inf")
 ) -> dict[str, Any]:
     """Return the figures of these people. most: steps of each of them in a measurement."""
     found: dict[str, list[dict[str, float]]] = {}
     for _ in range(rounds):
-        for count in PEOPLE:
+        for count in PEOPLE_COUNTS:
             for step in ("minimal", "judge"):
-                results = run(people[:count], step, seconds, [pid], most=most).figures()
+                results = run_people(people[:count], step, seconds, [pid], most=most).figures()
                 found.setdefault(f"{step}, {count}", []).append(results)
     result: dict[str, Any] = {
         name: {key: statistics.median(row[key] for row in rows) for key in rows[0]}
@@ -256,7 +267,7 @@ def measured(
     }
     result["failed"] = sum(row["failed"] for rows in found.values() for row in rows)
     result["ratios"] = {}
-    for count in PEOPLE:
+    for count in PEOPLE_COUNTS:
         pairs = zip(found[f"judge, {count}"], found[f"minimal, {count}"], strict=True)
         ratios = [ours["cpu_ms"] / least["cpu_ms"] for ours, least in pairs]
         result["ratios"][f"judge / minimal CPU, {count}"] = statistics.median(ratios)
@@ -264,7 +275,7 @@ def measured(
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="two rounds of a second")
+    parser = build_parser(__doc__, quick="two rounds of a second")
     parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=5)
@@ -273,33 +284,33 @@ def main() -> None:
     options = parser.parse_args()
     seconds, rounds = (1.0, 2) if options.quick else (options.seconds, options.rounds)
     if options.smoke:
-        with judges_here(80) as (people, pid):
-            results = measured(people, pid, 60, 1, most=2)
+        with open_judge_site_here(80) as (people, pid):
+            results = measure_rounds(people, pid, 60, 1, most=2)
     elif options.pace:
         seconds = 15 if options.quick else 60
-        results = key_to_next(options.database, seconds, options.processes or 1)
+        results = measure_pace(options.database, seconds, options.processes or 1)
     else:
-        results = judge_cycle(options.database, seconds, rounds, options.processes or 2)
-    results = with_origin(results, "django", "psycopg", "gunicorn", lower=results["ratios"])
+        results = measure_judge_cycle(options.database, seconds, rounds, options.processes or 2)
+    results = add_origin(results, "django", "psycopg", "gunicorn", lower=results["ratios"])
     if options.json:
         print(json.dumps(results, indent=1))
     elif options.pace:
-        show_pace(results)
+        print_pace(results)
     else:
-        show_cycle(results)
+        print_cycle(results)
 
 
-def show_pace(results: dict[str, Any]) -> None:
+def print_pace(results: dict[str, Any]) -> None:
     for name, one in results.items():
         if name.startswith(("at ", "without ")):
             print(f"{name:20} p50 {one['p50_ms']:6.1f} ms, p95 {one['p95_ms']:6.1f} ms")
     print("wanted at a person's pace: p95 at most 100 ms")
 
 
-def show_cycle(results: dict[str, Any]) -> None:
+def print_cycle(results: dict[str, Any]) -> None:
     for name, ratio in results["ratios"].items():
         print(f"{name:32} {ratio:10.2f}   wanted at most 3.5")
-    for people in PEOPLE:
+    for people in PEOPLE_COUNTS:
         print(f"cycles a second, {people} people: {results[f'judge, {people}']['per_second']:.1f}")
 
 

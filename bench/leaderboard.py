@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.command import parser_of, with_origin
-from bench.prepared import prepare, site_here
-from bench.site import database, environment
+from bench.command import add_origin, build_parser
+from bench.prepared import prepare_site, set_up_site_here
+from bench.site import build_environment, open_database
 from bench.verdict_page import ROOT
 
-SIZE = 1000  # examples of a set
+SET_SIZE = 1000  # examples of a set
 SCORES = {
     "plain": ("accuracy", "worst_group", "group_gap"),
     "fairness": ("consistency",),
@@ -35,7 +35,7 @@ RESAMPLED = ("accuracy", "worst_group", "worst_kind")
 BARS = {"page / (bare aggregate + template)": 2.5, "weight change p95, ms": 100.0}  # at most
 
 
-def fill(task: Any, models: range, sets: int) -> None:
+def fill_board(task: Any, models: range, sets: int) -> None:
     """Published models with runs, scores, two slices and resamples on each set."""
     import numpy as np
     from django.utils import timezone
@@ -49,41 +49,43 @@ def fill(task: Any, models: range, sets: int) -> None:
     )
     from leaderboard.models import Resample
 
-    chance, noise = random.Random(models.start), np.random.default_rng(models.start)
+    rng, noise = random.Random(models.start), np.random.default_rng(models.start)
     shared = 0.01 * np.random.default_rng(7).standard_normal((len(RESAMPLED), 200))
     versions = []
     for number in range(sets):
-        one, _ = EvaluationSet.objects.get_or_create(
+        evaluation_set, _ = EvaluationSet.objects.get_or_create(
             task=task, name=f"set-{number}", defaults={"answers_public": True}
         )
-        made, _ = EvaluationSetVersion.objects.get_or_create(
-            evaluation_set=one, version=1, defaults={"sha256": f"{number:064x}", "size": SIZE}
+        version, _ = EvaluationSetVersion.objects.get_or_create(
+            evaluation_set=evaluation_set,
+            version=1,
+            defaults={"sha256": f"{number:064x}", "size": SET_SIZE},
         )
-        versions.append(made)
+        versions.append(version)
     now = timezone.now()
     for number in models:
-        skill = chance.gauss(0.7, 0.05)
+        skill = rng.gauss(0.7, 0.05)
         submission = Submission.objects.create(
             task=task, name=f"Model {number}", kind="directory", state="done", is_published=True
         )
         usage = {
-            "examples_per_second": chance.uniform(5, 50),
-            "peak_bytes": chance.randrange(2**30, 2**33),
+            "examples_per_second": rng.uniform(5, 50),
+            "peak_bytes": rng.randrange(2**30, 2**33),
             "mean_bytes": 2**30,
         }
         runs = [
             EvaluationRun(
-                submission=submission, version=made, suite=suite, state="done", outcome="ok",
+                submission=submission, version=version, suite=suite, state="done", outcome="ok",
                 runner="docker", usage=usage, finished_at=now,
             )
-            for made in versions
+            for version in versions
             for suite in SCORES
         ]  # fmt: skip
         scores, resamples = [], []
         for run in runs:
             for metric in SCORES[run.suite]:
-                value = min(0.99, max(0.01, skill + chance.gauss(0, 0.02)))
-                results = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SIZE}
+                value = min(0.99, max(0.01, skill + rng.gauss(0, 0.02)))
+                results = {"value": value, "low": value - 0.03, "high": value + 0.03, "n": SET_SIZE}
                 parts = ("", "tag=a", "tag=b") if metric == "accuracy" else ("",)
                 scores += [Score(run=run, metric=metric, slice=part, **results) for part in parts]
                 if metric in RESAMPLED:
@@ -96,7 +98,7 @@ def fill(task: Any, models: range, sets: int) -> None:
         Resample.objects.bulk_create(resamples)
 
 
-def milliseconds(call: Callable[[], Any], times: int) -> list[float]:
+def measure_milliseconds(call: Callable[[], Any], times: int) -> list[float]:
     """How long each call took."""
     found = []
     for _ in range(times):
@@ -106,7 +108,7 @@ def milliseconds(call: Callable[[], Any], times: int) -> list[float]:
     return found
 
 
-def aggregate(task: Any) -> list[Any]:
+def query_means(task: Any) -> list[Any]:
     """The least that a page could ask the database: each metric's mean for each model."""
     from django.db.models import Avg
 
@@ -122,7 +124,7 @@ def aggregate(task: Any) -> list[Any]:
     return list(groups.annotate(Avg("value")))
 
 
-def empty_board() -> Any:
+def make_empty_board() -> Any:
     """A task with five metrics and no models, in a database that is empty."""
     import dynabench.wsgi  # noqa: F401 - sets Django up as web processes do
     from tasks.models import Task
@@ -136,7 +138,7 @@ def empty_board() -> Any:
     return task
 
 
-def queries(get: Callable[..., Any]) -> list[int]:
+def count_queries(get: Callable[..., Any]) -> list[int]:
     """How many a cold page needs, and a warm one."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
@@ -152,7 +154,7 @@ def queries(get: Callable[..., Any]) -> list[int]:
     return counts
 
 
-def context_of(get: Callable[..., Any]) -> dict[str, Any]:
+def read_context(get: Callable[..., Any]) -> dict[str, Any]:
     """All that the page's template was given."""
     from django.test.utils import setup_test_environment, teardown_test_environment
 
@@ -163,9 +165,9 @@ def context_of(get: Callable[..., Any]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if name != "block"}
 
 
-def step(models: int, sets: int, times: int) -> dict[str, Any]:
+def measure_board(models: int, sets: int, times: int) -> dict[str, Any]:
     """All figures, in a process whose database is empty."""
-    task = empty_board()
+    task = make_empty_board()
     from django.db import connection, transaction
     from django.template.loader import render_to_string
     from django.test import Client
@@ -183,15 +185,15 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
         return answer
 
     with transaction.atomic():
-        fill(task, range(10), 2)
+        fill_board(task, range(10), 2)
     freeze_rates(task=task)
-    few = queries(get)
+    few = count_queries(get)
     with transaction.atomic():
-        fill(task, range(10, models), sets)
+        fill_board(task, range(10, models), sets)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    many = queries(get)
-    chance = random.Random(1)
+    many = count_queries(get)
+    rng = random.Random(1)
 
     sliders = [f"w_{name}" for name in task.config.metrics.names]
     sliders += [f"d_set-{number}" for number in range(sets)]
@@ -199,23 +201,27 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
 
     def weigh() -> None:
         """Somebody moves one slider further."""
-        weights[chance.choice(sliders)] = chance.randrange(1, 9)
+        weights[rng.choice(sliders)] = rng.randrange(1, 9)
         get(data=weights, HTTP_HX_REQUEST="true")
 
     def cold() -> None:
         matrix._read_numbers.cache_clear()
         get()
 
-    shown, numbers = context_of(get), matrix.score_matrix(task)
+    shown, numbers = read_context(get), matrix.read_matrix(task)
     weighting = choose_opening_weights(task, numbers)
     results = {
-        "aggregate": milliseconds(lambda: aggregate(task), times),
-        "template": milliseconds(lambda: render_to_string("leaderboard/board.html", shown), times),
-        "page": milliseconds(get, times),
-        "cold page": milliseconds(cold, max(3, times // 10)),
-        "weight change": milliseconds(weigh, times),
-        "score_matrix": milliseconds(lambda: matrix.score_matrix(task), times),
-        "ranked": milliseconds(lambda: ranked.rank_board(numbers, weighting, "robust"), times),
+        "aggregate": measure_milliseconds(lambda: query_means(task), times),
+        "template": measure_milliseconds(
+            lambda: render_to_string("leaderboard/board.html", shown), times
+        ),
+        "page": measure_milliseconds(get, times),
+        "cold page": measure_milliseconds(cold, max(3, times // 10)),
+        "weight change": measure_milliseconds(weigh, times),
+        "read_matrix": measure_milliseconds(lambda: matrix.read_matrix(task), times),
+        "ranked": measure_milliseconds(
+            lambda: ranked.rank_board(numbers, weighting, "robust"), times
+        ),
     }
     return {
         "queries": {"10 models": few, f"{models} models": many},
@@ -230,9 +236,9 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
 
 
 def measure(kind: str, models: int, sets: int, times: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, database(kind, Path(folder)) as url:
-        env = environment(Path(folder), url)
-        prepare(env)
+    with tempfile.TemporaryDirectory() as folder, open_database(kind, Path(folder)) as url:
+        env = build_environment(Path(folder), url)
+        prepare_site(env)
         sizes = [str(number) for number in (models, sets, times)]
         done = subprocess.run(
             [sys.executable, "-m", "bench.leaderboard", "--step", *sizes],
@@ -242,7 +248,7 @@ def measure(kind: str, models: int, sets: int, times: int) -> dict[str, Any]:
     return found | {"database": kind}
 
 
-def with_ratios(found: dict[str, Any], models: int, sets: int) -> dict[str, Any]:
+def add_ratios(found: dict[str, Any], models: int, sets: int) -> dict[str, Any]:
     """Add the ratios to what `step` found."""
     ms, few = found["ms"], found["queries"]["10 models"]
     found["ratios"] = {
@@ -256,26 +262,26 @@ def with_ratios(found: dict[str, Any], models: int, sets: int) -> dict[str, Any]
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="200 models, 10 sets, 40 requests")
+    parser = build_parser(__doc__, quick="200 models, 10 sets, 40 requests")
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--times", type=int, default=100, help="requests of each kind")
     parser.add_argument("--database", default="sqlite", help="sqlite, postgres or an address")
     parser.add_argument("--step", type=int, nargs=3, help=SUPPRESS)
-    given = parser.parse_args()
-    if given.step:
-        print(json.dumps(step(*given.step)))
+    args = parser.parse_args()
+    if args.step:
+        print(json.dumps(measure_board(*args.step)))
         return
-    sizes = (200, 10, 40) if given.quick else (given.models, given.sets, given.times)
-    if given.smoke:
+    sizes = (200, 10, 40) if args.quick else (args.models, args.sets, args.times)
+    if args.smoke:
         sizes = (12, 2, 2)
-        site_here()
-        found = step(*sizes)
+        set_up_site_here()
+        found = measure_board(*sizes)
     else:
-        found = measure(given.database, *sizes)
-    results = with_ratios(found, *sizes[:2])
-    results = with_origin(results, "django", "psycopg", "numpy", lower=results["ratios"])
-    if given.json:
+        found = measure(args.database, *sizes)
+    results = add_ratios(found, *sizes[:2])
+    results = add_origin(results, "django", "psycopg", "numpy", lower=results["ratios"])
+    if args.json:
         print(json.dumps(results, indent=2))
         return
     for name, each in results["ms"].items():

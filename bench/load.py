@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-def requests(path: str, texts: list[str]) -> list[bytes]:
+def build_requests(path: str, texts: list[str]) -> list[bytes]:
     """Whole HTTP requests."""
     made = []
     for text in texts:
@@ -55,7 +55,7 @@ class Client:
         return b" 200 " in head.split(b"\r\n")[0] if len(body) >= int(length) else None
 
 
-def load(port: int, made: list[bytes], clients: int, seconds: float) -> dict[str, float]:
+def run_load(port: int, made: list[bytes], clients: int, seconds: float) -> dict[str, float]:
     """Run the clients for some seconds."""
     latencies: list[float] = []
     failed = 0
@@ -68,7 +68,7 @@ def load(port: int, made: list[bytes], clients: int, seconds: float) -> dict[str
         waiting.register(connection, selectors.EVENT_READ, client)
         client.send(made)
     while waiting.get_map():
-        for key, _ in waiting.select():
+        for key, _ in waiting.select_fields():
             client = key.data
             found = client.receive()
             if found is None:
@@ -94,4 +94,6 @@ def load(port: int, made: list[bytes], clients: int, seconds: float) -> dict[str
 if __name__ == "__main__":
     port, path, clients, seconds, file = sys.argv[1:]
     texts = json.loads(Path(file).read_text())
-    print(json.dumps(load(int(port), requests(path, texts), int(clients), float(seconds))))
+    print(
+        json.dumps(run_load(int(port), build_requests(path, texts), int(clients), float(seconds)))
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """The processor, how many cores of it may be used, the system and how busy it is."""
     cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     return {
@@ -18,7 +18,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def versions(*packages: str) -> dict[str, str | None]:
+def list_versions(*packages: str) -> dict[str, str | None]:
     """Of Python and of these packages; None: not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name in packages:

@@ -26,10 +26,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.command import LACKS, parser_of, with_origin  # noqa: E402
-from evaluation.scoring.paired import compare  # noqa: E402
-from evaluation.seeds import seed_rows, split_held_out  # noqa: E402
-from evaluation.task_shape import trainable_shape_of, training_row  # noqa: E402
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
+from evaluation.scoring.paired import compare_models  # noqa: E402
+from evaluation.seeds import read_seed_rows, split_held_out  # noqa: E402
+from evaluation.task_shape import build_trainable_shape, build_training_row  # noqa: E402
 from evaluation.training.fine_tune import (  # noqa: E402
     Reading,
     TrainingOptions,
@@ -40,17 +40,17 @@ from evaluation.training.fine_tune import (  # noqa: E402
 from evaluation.training.shipped import find_encoder  # noqa: E402
 from evaluation.training.starters import STARTERS  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
-from validation.consensus.consensus import Policy, Vote, decide  # noqa: E402
+from validation.consensus.consensus import Policy, Vote, decide_by_votes  # noqa: E402
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
 CONFIG = load_config((ROOT / "tasks" / "official" / "sentiment" / "task.yaml").read_text())
-SHAPE = trainable_shape_of(CONFIG)
-MOST_VOTES = Policy("at-least", 3)
+SHAPE = build_trainable_shape(CONFIG)
+MAJORITY_POLICY = Policy("at-least", 3)
 ROUND_2_WEIGHT = 2.0
 Rows = list[dict[str, Any]]
 
 
-def released(name: str) -> Rows:
+def read_released_rows(name: str) -> Rows:
     """The rows of a DynaSent file on whose label three people or more agree, by hash of the uid.
 
     Grouped by author; round 1 was sampled from reviews and has none.
@@ -58,23 +58,23 @@ def released(name: str) -> Rows:
     with gzip.open(DATA / f"dynasent-{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     lines.sort(key=lambda line: hashlib.sha256(line["uid"].encode()).digest())
-    return list(filter(None, map(row_of, lines)))
+    return list(filter(None, map(build_row, lines)))
 
 
-def row_of(line: dict[str, Any]) -> dict[str, Any] | None:
+def build_row(line: dict[str, Any]) -> dict[str, Any] | None:
     votes = [Vote(label=vote["label"]) for vote in line["validations"]]
-    decision = decide(votes, MOST_VOTES)
-    row = training_row(SHAPE, line["input"], decision.label)
+    decision = decide_by_votes(votes, MAJORITY_POLICY)
+    row = build_training_row(SHAPE, line["input"], decision.label)
     return row and {**row, "group": line["author"] or line["uid"]}
 
 
-def seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
+def split_seeds(options: TrainingOptions) -> tuple[Rows, Rows]:
     """The shipped rows to train on, and those to stop by."""
-    rest, _ = split_held_out(seed_rows("sentiment"))
+    rest, _ = split_held_out(read_seed_rows("sentiment"))
     return split_dev_rows(rest, options)
 
 
-def options_of(seed: int, epochs: int) -> TrainingOptions:
+def build_options(seed: int, epochs: int) -> TrainingOptions:
     """How A and B are trained."""
     options = STARTERS["sentiment"].options
     return replace(options, seed=seed, epochs=epochs, labels=SHAPE.labels)
@@ -82,15 +82,15 @@ def options_of(seed: int, epochs: int) -> TrainingOptions:
 
 def measure(*, quick: bool, seed: int, home: Path) -> dict[str, Any]:
     """Train A and B on DynaSent and compare them; texts are left out of the result."""
-    options = options_of(seed, 2 if quick else 3)
-    one = released("r1-dev")[: 300 if quick else 1500]
-    two = released("r2-dev")[: 400 if quick else None]
+    options = build_options(seed, 2 if quick else 3)
+    one = read_released_rows("r1-dev")[: 300 if quick else 1500]
+    two = read_released_rows("r2-dev")[: 400 if quick else None]
     part, dev = split_dev_rows(one, options)
     if not quick:
-        seed_part, seed_dev = seeds(options)
+        seed_part, seed_dev = split_seeds(options)
         part, dev = part + seed_part, dev + seed_dev
-    tests = dict(tests_of(two, quick=quick))
-    return trained(part, dev, two, tests, options=options, base=find_encoder(), home=home)
+    tests = dict(list_tests(two, quick=quick))
+    return train_and_compare(part, dev, two, tests, options=options, base=find_encoder(), home=home)
 
 
 def measure_seeds(home: Path) -> dict[str, Any]:
@@ -98,13 +98,13 @@ def measure_seeds(home: Path) -> dict[str, Any]:
     from tests.support.serving_models import tiny_model
 
     base = tiny_model(home / "base", "sequence-classification", labels=SHAPE.labels)
-    rows = [{**row, "group": str(n)} for n, row in enumerate(seed_rows("sentiment")[:48])]
+    rows = [{**row, "group": str(n)} for n, row in enumerate(read_seed_rows("sentiment")[:48])]
     tests = {"round 2 test": rows[40:]}
-    few = {"options": options_of(0, 1), "base": base, "home": home}
-    return trained(rows[:16], rows[16:24], rows[24:40], tests, **few)
+    few = {"options": build_options(0, 1), "base": base, "home": home}
+    return train_and_compare(rows[:16], rows[16:24], rows[24:40], tests, **few)
 
 
-def trained(
+def train_and_compare(
     part: Rows,
     dev: Rows,
     two: Rows,
@@ -129,11 +129,13 @@ def trained(
             base=first,
             output_dir=folder,
             options=options,
-            progress=lambda done, steps, said, name=folder.name: show(name, done, steps, said),
+            progress=lambda done, steps, said, name=folder.name: show_progress(
+                name, done, steps, said
+            ),
             dev=stop,
         )
     found = {
-        name: {k: v for k, v in pair(a, b, rows).items() if k != "examples"}
+        name: {k: v for k, v in compare_pair(a, b, rows).items() if k != "examples"}
         for name, rows in tests.items()
     }
     test = found["round 2 test"]
@@ -146,25 +148,25 @@ def trained(
     }
 
 
-def tests_of(two: Sequence[dict[str, Any]], *, quick: bool) -> Iterator[tuple[str, Rows]]:
+def list_tests(two: Sequence[dict[str, Any]], *, quick: bool) -> Iterator[tuple[str, Rows]]:
     """Round 2's test, the part of it by people who wrote nothing of its dev set, and round 1's."""
     size = 300 if quick else None
-    test = released("r2-test")
+    test = read_released_rows("r2-test")
     authors = {row["group"] for row in two}
     yield "round 2 test", test[:size]
     yield "round 2 test, other authors", [row for row in test if row["group"] not in authors]
-    yield "round 1 test", released("r1-test")[: 100 if quick else 720]
+    yield "round 1 test", read_released_rows("r1-test")[: 100 if quick else 720]
 
 
-def pair(a: Path, b: Path, rows: Rows) -> dict[str, Any]:
+def compare_pair(a: Path, b: Path, rows: Rows) -> dict[str, Any]:
     """A (before) and B (after) on the same rows."""
     settings = json.loads((a / "dynabench.json").read_text())
     reading = Reading(SHAPE.kind, SHAPE.labels, settings["max_length"])
     said = [[one.output["label"] for one in answer_texts(f, rows, reading)] for f in (a, b)]
-    return compare(CONFIG.verdict, SHAPE, rows, *said)
+    return compare_models(CONFIG.verdict, SHAPE, rows, *said)
 
 
-def show(name: str, done: int, steps: int, said: str) -> None:
+def show_progress(name: str, done: int, steps: int, said: str) -> None:
     if sys.stderr.isatty() or done % 50 == 0:
         print(f"\r{name.upper()}: {done} of {steps}, {said}   ", end="", file=sys.stderr)
 
@@ -181,18 +183,20 @@ def print_table(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="less data and no seeds")
+    parser = build_parser(__doc__, quick="less data and no seeds")
     parser.add_argument("--seed", type=int, default=0, help="of chance")
-    given = parser.parse_args()
-    if not (given.smoke or (DATA / "dynasent-r2-test.jsonl.gz").exists()):
-        parser.exit(LACKS, f"There is no DynaSent in {DATA}. Set DYNABENCH_DATA to its folder.\n")
+    args = parser.parse_args()
+    if not (args.smoke or (DATA / "dynasent-r2-test.jsonl.gz").exists()):
+        parser.exit(
+            EXIT_UNAVAILABLE, f"There is no DynaSent in {DATA}. Set DYNABENCH_DATA to its folder.\n"
+        )
     with tempfile.TemporaryDirectory() as home:
-        if given.smoke:
+        if args.smoke:
             results = measure_seeds(Path(home))
         else:
-            results = measure(quick=given.quick, seed=given.seed, home=Path(home))
-    results = with_origin(results, "torch", "transformers", "tokenizers")
-    if given.json:
+            results = measure(quick=args.quick, seed=args.seed, home=Path(home))
+    results = add_origin(results, "torch", "transformers", "tokenizers")
+    if args.json:
         print(json.dumps(results, indent=2))
     else:
         print_table(results)

@@ -16,8 +16,8 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, Page, Response, sync_playwright
 
-from bench.command import LACKS, parser_of, with_origin
-from bench.prepared import python_here, site_here, web_here
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser
+from bench.prepared import run_python_here, serve_web_here, set_up_site_here
 from scripts.chromium import CHROMIUM
 from scripts.pictures import DEMO, People, site
 
@@ -40,7 +40,7 @@ SHIFT = """() => new Promise(done => {
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
-def weight(response: Response) -> int:
+def compute_weight(response: Response) -> int:
     """Bytes of an answer as a web server in front sends them: what is text is compressed."""
     if response.request.resource_type == "font" or response.status != 200:
         return 0
@@ -51,7 +51,7 @@ def weight(response: Response) -> int:
     return head + len(gzip.compress(response.body()))
 
 
-def visit(page: Page, path: str) -> dict[str, float]:
+def visit_page(page: Page, path: str) -> dict[str, float]:
     """Bytes, layout shift and milliseconds to the first paint of one visit."""
     answers: list[Response] = []
     page.on("response", lambda answer: answers.append(answer))
@@ -60,7 +60,7 @@ def visit(page: Page, path: str) -> dict[str, float]:
     tools.send("Network.setCacheDisabled", {"cacheDisabled": True})
     page.goto(path, wait_until="networkidle")
     return {
-        "bytes": sum(map(weight, answers)),
+        "bytes": sum(map(compute_weight, answers)),
         "requests": len(answers),
         "layout_shift": page.evaluate(SHIFT),
         "first_paint_ms": page.evaluate(PAINT),
@@ -76,39 +76,42 @@ def measure(
         seen = []
         for _ in range(visits):
             page = known.new_page()
-            seen.append(visit(page, path))
+            seen.append(visit_page(page, path))
             page.close()
         found[name] = {key: statistics.median(one[key] for one in seen) for key in seen[0]}
     return found
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="one visit of each page, not five")
+    parser = build_parser(__doc__, quick="one visit of each page, not five")
     parser.add_argument("--home", type=Path, help="a home with the demo")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     if not CHROMIUM:
-        parser.exit(LACKS, "There is no Chromium on the path. CHROMIUM=… names one.\n")
-    if not (asked.home or asked.smoke):
+        parser.exit(EXIT_UNAVAILABLE, "There is no Chromium on the path. CHROMIUM=… names one.\n")
+    if not (args.home or args.smoke):
         parser.error("--home names a home with the demo")
-    visits = 1 if asked.quick else 5
-    report(empty_site(1) if asked.smoke else of_home(asked.home, visits), as_json=asked.json)
+    visits = 1 if args.quick else 5
+    print_report(
+        measure_empty_site(1) if args.smoke else measure_home(args.home, visits),
+        as_json=args.json,
+    )
 
 
-def of_home(given: Path, visits: int) -> dict[str, dict[str, float]]:
+def measure_home(original_home: Path, visits: int) -> dict[str, dict[str, float]]:
     """Measure a copy of a home with the demo, as its administrator."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        home = shutil.copytree(given, Path(folder) / "home")
+        home = shutil.copytree(original_home, Path(folder) / "home")
         with site(home) as url:
             known = People(playwright, url, home).page("admin@example.com").context
             return measure(known, PAGES, visits)
 
 
-def empty_site(visits: int) -> dict[str, dict[str, float]]:
+def measure_empty_site(visits: int) -> dict[str, dict[str, float]]:
     """Measure a site in this process that has only the official tasks, as a stranger."""
-    site_here()
-    python_here("from tasks.services import install_official_tasks as go; go()")
+    set_up_site_here()
+    run_python_here("from tasks.services import install_official_tasks as go; go()")
     pages = {"home": "/", "task": "/t/nli/"}
-    with web_here() as (port, _), sync_playwright() as playwright:
+    with serve_web_here() as (port, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             stranger = browser.new_context(base_url=f"http://127.0.0.1:{port}")
@@ -117,7 +120,7 @@ def empty_site(visits: int) -> dict[str, dict[str, float]]:
             browser.close()
 
 
-def report(found: dict[str, Any], *, as_json: bool) -> None:
+def print_report(found: dict[str, Any], *, as_json: bool) -> None:
     """Print the figures; a page that is over a limit is named."""
     if as_json:
         ratios = {
@@ -125,7 +128,7 @@ def report(found: dict[str, Any], *, as_json: bool) -> None:
             **{f"{name}: layout shift": one["layout_shift"] for name, one in found.items()},
         }
         results = {"ratios": ratios, "pages": found}
-        print(json.dumps(with_origin(results, "playwright", lower=ratios)))
+        print(json.dumps(add_origin(results, "playwright", lower=ratios)))
         return
     for name, one in found.items():
         is_over = one["bytes"] > MOST_BYTES or round(one["layout_shift"], 3) > MOST_SHIFT

@@ -16,21 +16,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from serving.backends import (
     OnnxBackend,
-    backend_version,
-    cores,
+    build_backend_version,
+    count_cores,
     load_backend,
-    torch_model,
+    load_torch_model,
     write_onnx,
 )
-from serving.codecs import codec_for
-from serving.fingerprint import FileHashes, fingerprint
+from serving.codecs import choose_codec
+from serving.fingerprint import FileHashes, compute_fingerprint
 from serving.spec import ModelFolder, ModelSpec, open_folder
-from serving.tokens import Tokens, read_tokens
+from serving.tokens import ModelTokenizer, read_tokenizer
 
 WAIT_MS = 2
 
 
-class Bare:
+class BareModel:
     """A model in process: texts in, predictions out, no queue."""
 
     def __init__(
@@ -39,18 +39,18 @@ class Bare:
         spec = ModelSpec("bench", folder, backend=backend, precision=precision)
         files = open_folder(spec)
         hashes = FileHashes(cache / "hashes.json")
-        identity = fingerprint(
-            spec, files, backend_version=backend_version(spec, files.kind), hashes=hashes
+        identity = compute_fingerprint(
+            spec, files, backend_version=build_backend_version(spec, files.kind), hashes=hashes
         )
         if padded:
-            self.backend, tokens = padded_backend(
+            self.backend, tokens = load_padded_backend(
                 spec, files, cache / "padded" / identity["digest"]
             )
         else:
             self.backend, tokens = load_backend(
-                spec, files, exports=cache / "onnx" / identity["digest"]
+                spec, files, export_folder=cache / "onnx" / identity["digest"]
             )
-        self.codec = codec_for(files, tokens.tokenizer, files.max_length or tokens.limit)
+        self.codec = choose_codec(files, tokens.tokenizer, files.max_length or tokens.token_limit)
 
     def __call__(self, texts: list[str]) -> list[dict[str, Any]]:
         encoded = [self.codec.encode({"text": text}) for text in texts]
@@ -62,18 +62,20 @@ class Bare:
         return [{"output": answer.output, "prob": answer.prob} for answer in answers]
 
 
-def padded_backend(spec: ModelSpec, files: ModelFolder, folder: Path) -> tuple[OnnxBackend, Tokens]:
+def load_padded_backend(
+    spec: ModelSpec, files: ModelFolder, folder: Path
+) -> tuple[OnnxBackend, ModelTokenizer]:
     """The model as transformers has it, exported to `folder` once."""
-    tokens, graph = read_tokens(spec, files), folder / "model.onnx"
+    tokens, graph = read_tokenizer(spec, files), folder / "model.onnx"
     if not graph.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        write_onnx(torch_model(spec, files), tokens, graph)
-    return OnnxBackend(graph, tokens, int8=False), tokens
+        write_onnx(load_torch_model(spec, files), tokens, graph)
+    return OnnxBackend(graph, tokens, is_int8=False), tokens
 
 
-def from_environment() -> Bare:
+def load_model_from_environment() -> BareModel:
     """The model that BENCH_* names."""
-    return Bare(
+    return BareModel(
         os.environ["BENCH_MODEL"],
         Path(os.environ["BENCH_CACHE"]),
         backend="onnx",
@@ -117,7 +119,7 @@ def serve_pipeline(port: int) -> None:
     Pipeline().run()
 
 
-BATCH = int(os.environ.get("BENCH_BATCH", "1"))
+BATCH_SIZE = int(os.environ.get("BENCH_BATCH", "1"))
 
 # The peers' classes stand at the top, because their workers import them by name.
 if os.environ.get("BENCH_PEER") == "litserve":
@@ -125,7 +127,7 @@ if os.environ.get("BENCH_PEER") == "litserve":
 
     class LitServeModel(litserve.LitAPI):
         def setup(self, device: str) -> None:
-            self.model = from_environment()
+            self.model = load_model_from_environment()
 
         def decode_request(self, request: dict[str, Any]) -> str:
             return str(request["inputs"]["text"])
@@ -134,7 +136,7 @@ if os.environ.get("BENCH_PEER") == "litserve":
             return list(inputs)
 
         def predict(self, texts: Any) -> Any:
-            return self.model(texts) if BATCH > 1 else self.model([texts])[0]
+            return self.model(texts) if BATCH_SIZE > 1 else self.model([texts])[0]
 
         def unbatch(self, output: list[Any]) -> list[Any]:
             return output
@@ -143,9 +145,9 @@ if os.environ.get("BENCH_PEER") == "litserve":
             return output
 
     def serve_litserve(port: int) -> None:
-        wait = WAIT_MS / 1000 if BATCH > 1 else 0.0
-        api = LitServeModel(max_batch_size=BATCH, batch_timeout=wait)
-        server = litserve.LitServer(api, accelerator="cpu", workers_per_device=cores())
+        wait = WAIT_MS / 1000 if BATCH_SIZE > 1 else 0.0
+        api = LitServeModel(max_batch_size=BATCH_SIZE, batch_timeout=wait)
+        server = litserve.LitServer(api, accelerator="cpu", workers_per_device=count_cores())
         server.run(port=port, host="127.0.0.1", generate_client_file=False, log_level="error")
 
 
@@ -154,7 +156,7 @@ if os.environ.get("BENCH_PEER") == "mosec":
 
     class MosecModel(mosec.Worker):
         def __init__(self) -> None:
-            self.model = from_environment()
+            self.model = load_model_from_environment()
 
         def forward(self, data: Any) -> Any:
             if isinstance(data, list):
@@ -165,7 +167,11 @@ if os.environ.get("BENCH_PEER") == "mosec":
         sys.argv = [sys.argv[0], "--port", str(port), "--address", "127.0.0.1"]
         server = mosec.Server()
         server.append_worker(
-            MosecModel, num=cores(), max_batch_size=BATCH, max_wait_time=WAIT_MS, timeout=60
+            MosecModel,
+            num=count_cores(),
+            max_batch_size=BATCH_SIZE,
+            max_wait_time=WAIT_MS,
+            timeout=60,
         )
         server.run()
 

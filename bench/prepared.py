@@ -19,18 +19,18 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from bench.site import environment, manage
+from bench.site import build_environment, run_manage
 from tests.support import migrated
 
-MEMORY = "/dev/shm"
+MEMORY_FOLDER = "/dev/shm"
 _home: Path | None = None
-_begins_with: Path | None = None
+_initial_database: Path | None = None
 
 
-def empty_database(file: Path) -> None:
+def write_empty_database(file: Path) -> None:
     """Write an empty database with all tables to `file`."""
-    if _begins_with:
-        shutil.copyfile(_begins_with, file)
+    if _initial_database:
+        shutil.copyfile(_initial_database, file)
         return
     kept = migrated.kept()
     with kept.with_suffix(".lock").open("w") as lock:
@@ -38,21 +38,21 @@ def empty_database(file: Path) -> None:
         if not kept.exists():
             with tempfile.TemporaryDirectory(dir=kept.parent) as home:
                 new = Path(home, "new.sqlite3")
-                manage(environment(Path(home), f"sqlite:///{new}"), "migrate", "-v0")
+                run_manage(build_environment(Path(home), f"sqlite:///{new}"), "migrate", "-v0")
                 new.replace(kept)
     shutil.copyfile(kept, file)
 
 
-def prepare(env: dict[str, str]) -> None:
+def prepare_site(env: dict[str, str]) -> None:
     """Make the tables and collect the static files of the site that `env` describes."""
     if env["DATABASE_URL"].startswith("sqlite:///"):
-        empty_database(Path(env["DATABASE_URL"].removeprefix("sqlite:///")))
+        write_empty_database(Path(env["DATABASE_URL"].removeprefix("sqlite:///")))
     else:
-        manage(env, "migrate", "-v0")
-    manage(env, "collectstatic", "--noinput", "-v0")
+        run_manage(env, "migrate", "-v0")
+    run_manage(env, "collectstatic", "--noinput", "-v0")
 
 
-def site_here(*, in_memory: bool = False) -> Path:
+def set_up_site_here(*, in_memory: bool = False) -> Path:
     """Set Django up in this process, on an empty database; return the site's home.
 
     The home is deleted when the process ends; in_memory: it waits for no disk. A second call only
@@ -60,25 +60,25 @@ def site_here(*, in_memory: bool = False) -> Path:
     """
     global _home
     if _home is None:
-        is_there = in_memory and os.access(MEMORY, os.W_OK)
-        _home = Path(tempfile.mkdtemp(prefix="bench-", dir=MEMORY if is_there else None))
+        is_there = in_memory and os.access(MEMORY_FOLDER, os.W_OK)
+        _home = Path(tempfile.mkdtemp(prefix="bench-", dir=MEMORY_FOLDER if is_there else None))
         atexit.register(shutil.rmtree, _home, ignore_errors=True)
-        os.environ |= environment(_home, f"sqlite:///{_home}/bench.sqlite3")
+        os.environ |= build_environment(_home, f"sqlite:///{_home}/bench.sqlite3")
         os.environ["BENCH_STATIC"] = "plain"
         (_home / "static").mkdir()
-        empty(_home)
+        reset_database(_home)
         import dynabench.wsgi  # noqa: F401 - as web processes do
     else:
         from django.db import connections
 
         connections.close_all()
-        empty(_home)
+        reset_database(_home)
     return _home
 
 
 def begin_with_official_tasks() -> None:
     """Install the official tasks here; later sites of this process and its copies have them."""
-    global _begins_with
+    global _initial_database
     from django.db import connections
 
     from tasks.services import install_official_tasks
@@ -86,17 +86,17 @@ def begin_with_official_tasks() -> None:
     assert _home
     install_official_tasks()
     connections.close_all()  # all is in the file
-    _begins_with = Path(shutil.copy(_home / "bench.sqlite3", _home / "begins-with.sqlite3"))
+    _initial_database = Path(shutil.copy(_home / "bench.sqlite3", _home / "begins-with.sqlite3"))
 
 
-def empty(home: Path) -> None:
+def reset_database(home: Path) -> None:
     """Put an empty database where the site in `home` has its own."""
     for suffix in ("", "-wal", "-shm"):
         Path(home, f"bench.sqlite3{suffix}").unlink(missing_ok=True)
-    empty_database(home / "bench.sqlite3")
+    write_empty_database(home / "bench.sqlite3")
 
 
-def tiny_model_here() -> Path:
+def build_tiny_model_here() -> Path:
     """Return the folder of a small sentiment model with random weights; after `site_here`."""
     from tests.support.serving_models import tiny_model
 
@@ -108,7 +108,7 @@ def tiny_model_here() -> Path:
     return folder
 
 
-def python_here(code: str, *arguments: str) -> str:
+def run_python_here(code: str, *arguments: str) -> str:
     """Return what the code prints, run in this process."""
     before, sys.argv = sys.argv, ["-c", *arguments]
     try:
@@ -120,7 +120,7 @@ def python_here(code: str, *arguments: str) -> str:
 
 
 @contextmanager
-def web_here() -> Iterator[tuple[int, int]]:
+def serve_web_here() -> Iterator[tuple[int, int]]:
     """Serve the site of this process by threads; yield its port and this process's id."""
     from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
     from django.core.wsgi import get_wsgi_application
@@ -141,7 +141,7 @@ def web_here() -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def manage_here(url: str, *arguments: str) -> Iterator[int]:
+def run_manage_here(url: str, *arguments: str) -> Iterator[int]:
     """Run a command of the site that goes on, in a copy of this process; begin before any thread.
 
     The block begins once `url` answers; yields the process's id.

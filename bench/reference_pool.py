@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench import reference_talks  # noqa: E402
-from bench.command import parser_of, with_origin  # noqa: E402
-from bench.machine import machine  # noqa: E402
+from bench.command import add_origin, build_parser  # noqa: E402
+from bench.machine import describe_machine  # noqa: E402
 from evaluation.scoring.worst import (  # noqa: E402
     GROUP_GAP,
     WORST_GROUP,
@@ -40,9 +40,9 @@ from evaluation.scoring.worst import (  # noqa: E402
 )
 from evaluation.seeds import OFFICIAL_TASKS_FOLDER  # noqa: E402
 from evaluation.training.reference import BASELINES, POOLS, build_reference_model  # noqa: E402
-from evaluation.training.starters import CODES, compute_recipe  # noqa: E402
-from leaderboard.ranking.anchored import COSTS  # noqa: E402
-from leaderboard.ranking.pools import find_path, read_shipped_pool  # noqa: E402
+from evaluation.training.starters import STARTER_CODES, compute_recipe  # noqa: E402
+from leaderboard.ranking.anchored import HIGHER_IS_BETTER_BY_COST  # noqa: E402
+from leaderboard.ranking.pools import get_pool_path, read_shipped_pool  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.chat_server import chat_server  # noqa: E402
 
@@ -59,7 +59,7 @@ make_missing_versions()
 """Makes the control sets where no site has done it."""
 
 
-def manage(*arguments: str) -> bytes:
+def run_manage(*arguments: str) -> bytes:
     """What manage.py prints; a chat model on this machine may be asked."""
     command = [sys.executable, str(ROOT / "manage.py"), *arguments]
     hosts = {"SUBMISSION_PRIVATE_HOSTS": "127.0.0.1"}
@@ -68,62 +68,62 @@ def manage(*arguments: str) -> bytes:
     ).stdout
 
 
-def evaluated(code: str, *model: str) -> dict[str, Any]:
+def evaluate_model(code: str, *model: str) -> dict[str, Any]:
     """The report of `manage.py evaluate` on the control set, with all suites."""
     asked = ("evaluate", "--task", code, "--dataset", "control", "--json")
-    found: dict[str, Any] = json.loads(manage(*asked, *model))
+    found: dict[str, Any] = json.loads(run_manage(*asked, *model))
     return found
 
 
-def figures(report: dict[str, Any]) -> dict[str, Any]:
+def build_figures(report: dict[str, Any]) -> dict[str, Any]:
     """Percent, examples a second and GiB, as on a board."""
     numbers, suites = report["metrics"], report["perturbations"]
     found: dict[str, Any] = {
-        name: _percent(number)
+        name: _convert_to_percent(number)
         for name, number in numbers.items()
         if name not in (WORST_GROUP, GROUP_GAP)
     }
     if report["runner"] == "process":
-        found |= {"throughput": _rounded(report["throughput"]["examples_per_second"], 1, 2)}
-        found |= {"memory": _rounded(report["memory"]["peak_bytes"], GIB, 4)}
+        found |= {"throughput": _round_number(report["throughput"]["examples_per_second"], 1, 2)}
+        found |= {"memory": _round_number(report["memory"]["peak_bytes"], GIB, 4)}
     for suite, part in suites.items():
-        found[f"{suite}_consistency"] = _percent(part["metrics"]["consistency"])
+        found[f"{suite}_consistency"] = _convert_to_percent(part["metrics"]["consistency"])
     if "robustness" in suites:
         of_kinds = suites["robustness"]["metrics"]
-        found["robustness"] = _percent(of_kinds[WORST_KIND])
-        found["robustness_drop"] = _percent(of_kinds[WORST_KIND_DROP])
+        found["robustness"] = _convert_to_percent(of_kinds[WORST_KIND])
+        found["robustness_drop"] = _convert_to_percent(of_kinds[WORST_KIND_DROP])
     if WORST_GROUP in numbers:
-        found["fairness"] = _percent(numbers[WORST_GROUP])
-        found["fairness_gap"] = _percent(numbers[GROUP_GAP])
+        found["fairness"] = _convert_to_percent(numbers[WORST_GROUP])
+        found["fairness_gap"] = _convert_to_percent(numbers[GROUP_GAP])
     return found
 
 
-def _rounded(value: float | None, unit: float, digits: int) -> float | None:
+def _round_number(value: float | None, unit: float, digits: int) -> float | None:
     return None if value is None else round(value / unit, digits)
 
 
-def _percent(number: dict[str, float | None]) -> float | None:
+def _convert_to_percent(number: dict[str, float | None]) -> float | None:
     return None if number["value"] is None else round(100 * number["value"], 2)
 
 
-def of_folders(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def evaluate_folders(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, words and report of each model that is a folder of weights."""
     for name, about in POOLS[code].items():
         folder = folders / f"{code}-{name}"
         if not folder.exists():
             print(f"{code}: training {name}", file=sys.stderr, flush=True)
             build_reference_model(code, name, folder, lambda *_: None, is_trained=True)
-        yield name, about, evaluated(code, str(folder), "--runner", "process")
+        yield name, about, evaluate_model(code, str(folder), "--runner", "process")
 
 
-def of_talks(code: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def evaluate_talks(code: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, words and report of each model that talks."""
-    with reference_talks.talking(code, HOME) as url:
-        for name, about in reference_talks.ABOUT[code].items():
-            yield name, about, evaluated(code, name, "--chat", url, "--instructions", "")
+    with reference_talks.run_talking_models(code, HOME) as url:
+        for name, about in reference_talks.DESCRIPTIONS[code].items():
+            yield name, about, evaluate_model(code, name, "--chat", url, "--instructions", "")
 
 
-def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
+def build_pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
     """Return a task's pool as it is shipped: evaluate its models, and say how they were measured.
 
     keeps_costs: take throughput and memory from the pool that is shipped now.
@@ -132,11 +132,11 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
     source = shipped if keeps_costs else None
     packages = PACKAGES if code in POOLS else PACKAGES_OF_TALKS
     rows: list[dict[str, Any]] = []
-    for name, about, report in evaluated_models(code, folders):
-        costs = _costs(source.rows[name]) if source else {}
-        rows.append({"model": name, "about": about, **figures(report), **costs})
+    for name, about, report in evaluate_all_models(code, folders):
+        costs = _select_costs(source.rows[name]) if source else {}
+        rows.append({"model": name, "about": about, **build_figures(report), **costs})
         print(f"{code}: {json.dumps(rows[-1])}", file=sys.stderr, flush=True)
-    config = load_config((find_path(code).parent / "task.yaml").read_text())
+    config = load_config((get_pool_path(code).parent / "task.yaml").read_text())
     made = {
         "task": code,
         "version": shipped.version + 1 if shipped else 1,
@@ -146,14 +146,14 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
         "examples": report["examples"],
         "measured_on": datetime.now(UTC).date().isoformat(),
         "runner": report["runner"],
-        "machine": machine(),
+        "machine": describe_machine(),
     }
     if source:
         made["costs_of_version"] = source.version
     made["seeds"] = (
         compute_recipe(code)
-        if code in CODES
-        else _digest(OFFICIAL_TASKS_FOLDER / code / "control.jsonl")
+        if code in STARTER_CODES
+        else _compute_digest(OFFICIAL_TASKS_FOLDER / code / "control.jsonl")
     )
     made["packages"] = {name: version(name) for name in packages}
     made["made_by"] = f"python bench/reference_pool.py --task {code}"
@@ -161,52 +161,54 @@ def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
     return made
 
 
-def evaluated_models(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def evaluate_all_models(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield name, words and report of each reference model of a task."""
-    yield from of_folders(code, folders) if code in POOLS else of_talks(code)
+    yield from evaluate_folders(code, folders) if code in POOLS else evaluate_talks(code)
 
 
-def _digest(file: Path) -> str:
+def _compute_digest(file: Path) -> str:
     """Of all that a set of conversations is made of."""
     return sha256(file.read_bytes()).hexdigest()[:16]
 
 
-def _costs(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {cost: row[cost] for cost in COSTS if cost in row}
+def _select_costs(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {cost: row[cost] for cost in HIGHER_IS_BETTER_BY_COST if cost in row}
 
 
-def baselines(folders: Path) -> dict[str, dict[str, Any]]:
+def measure_baselines(folders: Path) -> dict[str, dict[str, Any]]:
     """Return the figures of two models of sentiment that have learned nothing."""
     found = {}
     for name in BASELINES:
         build_reference_model("sentiment", name, folders / name, lambda *_: None, is_trained=True)
-        found[name] = figures(evaluated("sentiment", str(folders / name), "--runner", "process"))
+        found[name] = build_figures(
+            evaluate_model("sentiment", str(folders / name), "--runner", "process")
+        )
     return found
 
 
-def talks_here() -> dict[str, dict[str, Any]]:
+def measure_talks_here() -> dict[str, dict[str, Any]]:
     """Return the figures of two models that talk, on a site in this process."""
     from django.conf import settings
     from django.core.management import call_command
 
-    from bench.prepared import python_here, site_here
+    from bench.prepared import run_python_here, set_up_site_here
 
-    site_here()
+    set_up_site_here()
     settings.SUBMISSION_PRIVATE_HOSTS = ["127.0.0.1"]
-    python_here(SETS)
+    run_python_here(SETS)
     found = {}
-    with chat_server(reference_talks.behaviours("secret", "")) as server:
+    with chat_server(reference_talks.build_behaviours("secret", "")) as server:
         for name in ("constant", "echo"):
             out = io.StringIO()
             call_command(
                 "evaluate", name, task="secret", dataset="control", chat=server.url,
                 instructions="", limit=4, json=True, stdout=out, stderr=io.StringIO(),
             )  # fmt: skip
-            found[name] = figures(json.loads(out.getvalue()))
+            found[name] = build_figures(json.loads(out.getvalue()))
     return found
 
 
-def show_few(found: dict[str, dict[str, Any]], *, as_json: bool) -> None:
+def print_few(found: dict[str, dict[str, Any]], *, as_json: bool) -> None:
     """Print the figures of a small run, of which nothing is kept."""
     ratios = {
         f"{name}: {what}": value
@@ -214,30 +216,32 @@ def show_few(found: dict[str, dict[str, Any]], *, as_json: bool) -> None:
         for what, value in each.items()
         if value is not None and what != "memory"
     }
-    print(json.dumps(with_origin({"ratios": ratios}, *PACKAGES) if as_json else found, indent=1))
+    print(json.dumps(add_origin({"ratios": ratios}, *PACKAGES) if as_json else found, indent=1))
 
 
 def main() -> None:
-    codes = sorted([*POOLS, *reference_talks.ABOUT])
-    parser = parser_of(__doc__, quick="two models of sentiment that learn nothing; writes nothing")
+    codes = sorted([*POOLS, *reference_talks.DESCRIPTIONS])
+    parser = build_parser(
+        __doc__, quick="two models of sentiment that learn nothing; writes nothing"
+    )
     parser.add_argument("--task", choices=codes, help="only this task")
     parser.add_argument("--folders", type=Path, help="where the models stay; default: nowhere")
     parser.add_argument("--keep-costs", action="store_true", help="throughput and memory stay")
-    given = parser.parse_args()
-    if given.smoke:
-        return show_few(talks_here(), as_json=given.json)
-    manage("migrate", "-v0")
-    manage("shell", "--no-imports", "-c", SETS)
+    args = parser.parse_args()
+    if args.smoke:
+        return print_few(measure_talks_here(), as_json=args.json)
+    run_manage("migrate", "-v0")
+    run_manage("shell", "--no-imports", "-c", SETS)
     with TemporaryDirectory() as scratch:
-        folders = given.folders or Path(scratch)
+        folders = args.folders or Path(scratch)
         folders.mkdir(exist_ok=True)
-        if given.quick:
-            return show_few(baselines(folders), as_json=given.json)
-        for code in [given.task] if given.task else codes:
-            found = pool(code, folders, keeps_costs=given.keep_costs)
+        if args.quick:
+            return print_few(measure_baselines(folders), as_json=args.json)
+        for code in [args.task] if args.task else codes:
+            found = build_pool(code, folders, keeps_costs=args.keep_costs)
             text = json.dumps(found, indent=1, ensure_ascii=False)
-            find_path(code).write_text(text + "\n")
-            if given.json:
+            get_pool_path(code).write_text(text + "\n")
+            if args.json:
                 print(text)
 
 

@@ -26,9 +26,9 @@ from io import StringIO
 from itertools import count
 from typing import Any
 
-from bench.collection import read_bare, read_counts, rows
-from bench.command import parser_of, with_origin
-from bench.prepared import site_here
+from bench.collection import generate_lines, read_bare, read_counts
+from bench.command import add_origin, build_parser
+from bench.prepared import set_up_site_here
 
 Request = Callable[[], object]
 
@@ -47,7 +47,7 @@ class Size:
 
 WHOLE, QUICK = Size(5000, 2000, 200, 8, 4.0, 50), Size(800, 800, 40, 6, 0.25, 12)
 SMOKE = Size(12, 6, 3, 1, 0, 2)
-LEAST = 2
+MIN_TIMES = 2
 """Times that a request is made at least in a round."""
 BARE: dict[str, Callable[[Any], None]] = {"quick report": read_counts, "export": read_bare}
 """What is compared with bare statements on the same rows, not with the unit."""
@@ -72,9 +72,11 @@ class Unit:
         for number in range(12):
             query = "SELECT a, b FROM one WHERE a >= ? LIMIT 40"
             found = self._database.execute(query, (number,)).fetchall()
-            rows = [{"number": a, "words": b.upper(), "is_even": a % 2 == 0} for a, b in found]
-            json.loads(re.sub(r"[AEIOU]+", "-", json.dumps(rows)))
-        self._engine.from_string(ROWS).render(self._context({"rows": rows}))
+            shown_rows = [
+                {"number": a, "words": b.upper(), "is_even": a % 2 == 0} for a, b in found
+            ]
+            json.loads(re.sub(r"[AEIOU]+", "-", json.dumps(shown_rows)))
+        self._engine.from_string(ROWS).render(self._context({"rows": shown_rows}))
 
 
 class Site:
@@ -98,7 +100,7 @@ class Site:
         self.closed.state = "closed"
         self.closed.save()
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-            file.writelines(f"{line}\n" for line in rows(size.examples, 3))
+            file.writelines(f"{line}\n" for line in generate_lines(size.examples, 3))
             file.flush()
             with redirect_stderr(StringIO()), redirect_stdout(StringIO()):
                 call_command("import_examples", file.name)
@@ -136,12 +138,12 @@ class Site:
         """Publish models with scores on some sets, and make the first person an owner."""
         from django.db import transaction
 
-        from bench.leaderboard import fill
+        from bench.leaderboard import fill_board
         from leaderboard.board.services import freeze_rates
         from tasks.models import TaskMember
 
         with transaction.atomic():
-            fill(self.closed.task, range(models), 4)
+            fill_board(self.closed.task, range(models), 4)
         freeze_rates(task=self.closed.task)
         TaskMember.objects.create(task=self.closed.task, user=self.people[0], role="owner")
 
@@ -162,7 +164,7 @@ class Site:
     def requests(self) -> dict[str, Request]:
         """Return each kind of request by its name."""
         from evaluation.dataset_releases.reading import export_lines
-        from validation.statistics.report import task_report
+        from validation.statistics.report import build_task_report
 
         board, names = "/t/nli/leaderboard/", count()
         example = self.open.examples.first()
@@ -180,16 +182,16 @@ class Site:
             "my work": lambda: self.get("/me/"),
             "owner's dashboard": lambda: self.get("/own/nli/"),
             "API, a task": lambda: self.get("/api/v1/tasks/nli/"),
-            "quick report": lambda: task_report([self.closed], code="nli"),
+            "quick report": lambda: build_task_report([self.closed], code="nli"),
             "export": lambda: deque(export_lines(self.closed), maxlen=0),
         }
 
     def verdict(self) -> Request:
         """Submit one sentence after the other."""
         from annotation.context_picking.services import assign
-        from core.accounts.services import annotator_of
+        from core.accounts.services import get_annotator
 
-        given = assign(annotator=annotator_of(self.people[0]), round=self.open)
+        given = assign(annotator=get_annotator(self.people[0]), round=self.open)
         chance, words = random.Random(3), ["mill", "river", "bread", "storm", "quiet", "bright"]
 
         def submit() -> None:
@@ -215,7 +217,7 @@ class Site:
         return judge
 
 
-def waited_for_a_core() -> float:
+def read_core_wait() -> float:
     """Return the seconds that this thread has waited for a core; 0 where nobody counts them.
 
     What others wait while this one waits for them is left in: it is seldom, and more.
@@ -227,18 +229,18 @@ def waited_for_a_core() -> float:
         return 0.0
 
 
-def seconds_of(work: Request) -> float:
+def measure_seconds(work: Request) -> float:
     """Return how long a piece of work takes, less what it waited for a core.
 
     So other programs on the machine hardly change it, and a sleep or a slow disk counts.
     """
-    began, waited = time.perf_counter(), waited_for_a_core()
+    began, waited = time.perf_counter(), read_core_wait()
     work()
-    waited = waited_for_a_core() - waited
+    waited = read_core_wait() - waited
     return time.perf_counter() - began - waited
 
 
-def costs_of(
+def measure_costs(
     requests: Mapping[str, Request], units: Mapping[str, Request], size: Size
 ) -> dict[str, dict[str, float]]:
     """Return what each kind of request costs in its unit, which takes turns with it.
@@ -252,28 +254,28 @@ def costs_of(
     for _ in range(size.rounds):
         for name, request in requests.items():
             spent, times = 0.0, 0
-            while times < LEAST or (times < size.most and spent < size.seconds / size.rounds):
-                seconds[name][1].append(seconds_of(units[name]))
-                took = seconds_of(request)
+            while times < MIN_TIMES or (times < size.most and spent < size.seconds / size.rounds):
+                seconds[name][1].append(measure_seconds(units[name]))
+                took = measure_seconds(request)
                 seconds[name][0].append(took)
                 spent, times = spent + took, times + 1
-    found = {}
+    costs = {}
     for name, pair in seconds.items():
         ours, unit = (statistics.quantiles(one, n=4)[0] for one in pair)
         figures = {"times": len(pair[0]), "ms": 1000 * ours, "unit_ms": 1000 * unit}
-        found[name] = {**figures, "units": ours / unit}
-    return found
+        costs[name] = {**figures, "units": ours / unit}
+    return costs
 
 
 def measure(size: Size) -> dict[str, Any]:
     """Return the cost of each kind of request, and the ratios."""
-    site_here(in_memory=True)
+    set_up_site_here(in_memory=True)
     site, unit = Site(size), Unit()
     gc.collect()
     gc.freeze()
     requests = site.requests()
     units = {name: partial(BARE[name], site.closed) if name in BARE else unit for name in requests}
-    costs = costs_of(requests, units, size)
+    costs = measure_costs(requests, units, size)
     ratios = {
         f"{name} / {'bare' if name in BARE else 'unit'}": cost["units"]
         for name, cost in costs.items()
@@ -282,11 +284,11 @@ def measure(size: Size) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="a smaller site, a third of a second for each request")
-    given = parser.parse_args()
-    results = measure(SMOKE if given.smoke else QUICK if given.quick else WHOLE)
-    results = with_origin(results, "django", "numpy", lower=results["ratios"])
-    if given.json:
+    parser = build_parser(__doc__, quick="a smaller site, a third of a second for each request")
+    args = parser.parse_args()
+    results = measure(SMOKE if args.smoke else QUICK if args.quick else WHOLE)
+    results = add_origin(results, "django", "numpy", lower=results["ratios"])
+    if args.json:
         print(json.dumps(results, indent=1))
         return
     for name, one in results["costs"].items():

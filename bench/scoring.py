@@ -18,44 +18,50 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.command import parser_of, with_origin  # noqa: E402
+from bench.command import add_origin, build_parser  # noqa: E402
 from evaluation.contract import Answer, SetRow  # noqa: E402
-from evaluation.scoring.bootstrap import score  # noqa: E402
+from evaluation.scoring.bootstrap import compute_scores  # noqa: E402
 
 LABELS = ("entailment", "neutral", "contradiction")
-OF_LABELS = ("accuracy", "macro_f1", "matthews_correlation", "dataperf_f1")
-OF_TEXTS = ("exact_match", "squad_f1", "vqa_accuracy", "bleu", "chrf", "chrf_pp")
+LABEL_METRICS = ("accuracy", "macro_f1", "matthews_correlation", "dataperf_f1")
+TEXT_METRICS = ("exact_match", "squad_f1", "vqa_accuracy", "bleu", "chrf", "chrf_pp")
 BARS = {"accuracy / bare loop": 6.0, "MB": 500.0}  # at most
 
 
-def rows(metric: str, count: int) -> Iterator[tuple[SetRow, Answer]]:
+def generate_rows(metric: str, count: int) -> Iterator[tuple[SetRow, Answer]]:
     """Right labels, or sentences of twelve words, and answers that are partly right."""
-    chance = random.Random(7)
-    if metric in OF_LABELS:
-        pool = [(chance.choice(LABELS), chance.choice(LABELS)) for _ in range(1000)]
+    rng = random.Random(7)
+    if metric in LABEL_METRICS:
+        pool = [(rng.choice(LABELS), rng.choice(LABELS)) for _ in range(1000)]
     else:
         words = [f"w{number}" for number in range(2000)]
         pool = []
         for _ in range(20_000):
-            right = chance.choices(words, k=12)
-            said = right[: chance.randrange(13)] + chance.choices(words, k=chance.randrange(6))
-            pool.append((" ".join(right), " ".join(said)))
+            right = rng.choices(words, k=12)
+            answer_text = right[: rng.randrange(13)] + rng.choices(words, k=rng.randrange(6))
+            pool.append((" ".join(right), " ".join(answer_text)))
     for number in range(count):
-        right, said = pool[number * 7919 % len(pool)]
-        if metric not in OF_LABELS:
-            said = " ".join([said, *(f"w{number + more}" for more in range(number % 23))])
+        right, answer_text = pool[number * 7919 % len(pool)]
+        if metric not in LABEL_METRICS:
+            answer_text = " ".join(
+                [answer_text, *(f"w{number + more}" for more in range(number % 23))]
+            )
         parts = {"tag": (f"t{number % 7}",), "language": (f"l{number % 50}",)}
-        yield SetRow(str(number), {}, (right,), parts), Answer(said)
+        yield SetRow(str(number), {}, (right,), parts), Answer(answer_text)
 
 
-def step(metric: str, count: int) -> dict[str, float]:
+def measure_metric(metric: str, count: int) -> dict[str, float]:
     """One metric, in a process of its own. CPU seconds, which other work delays less."""
     started = time.process_time()
-    right = sum(answer.value in row.gold for row, answer in rows(metric, count))
+    right = sum(answer.value in row.gold for row, answer in generate_rows(metric, count))
     bare = max(time.process_time() - started, 1e-6)
     started, wall = time.process_time(), time.perf_counter()
-    found = score(
-        rows(metric, count), metrics=[metric], labels=LABELS, slices=("tag", "language"), seed=1
+    found = compute_scores(
+        generate_rows(metric, count),
+        metrics=[metric],
+        labels=LABELS,
+        slices=("tag", "language"),
+        seed=1,
     )
     seconds, wall = time.process_time() - started, time.perf_counter() - wall
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -72,7 +78,7 @@ def step(metric: str, count: int) -> dict[str, float]:
     }
 
 
-def step_apart(metric: str, count: int) -> dict[str, float]:
+def measure_metric_apart(metric: str, count: int) -> dict[str, float]:
     """Return what `step` finds in a process of its own, whose memory is that of the metric."""
     command = [sys.executable, "-m", "bench.scoring", "--rows", str(count), "--step", metric]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
@@ -80,41 +86,45 @@ def step_apart(metric: str, count: int) -> dict[str, float]:
 
 
 def measure(
-    count: int, metrics: tuple[str, ...], one: Callable[[str, int], dict[str, float]] = step_apart
+    count: int,
+    metrics: tuple[str, ...],
+    one: Callable[[str, int], dict[str, float]] = measure_metric_apart,
 ) -> dict[str, Any]:
     """Every metric's figures."""
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     for metric in metrics:
-        found[metric] = one(metric, count)
+        figures[metric] = one(metric, count)
         print(
-            metric, {key: round(value, 3) for key, value in found[metric].items()}, file=sys.stderr
+            metric,
+            {key: round(value, 3) for key, value in figures[metric].items()},
+            file=sys.stderr,
         )
     return {
         "ratios": {
             f"{metric} / bare loop": one["seconds"] / one["bare_seconds"]
-            for metric, one in found.items()
+            for metric, one in figures.items()
         },
-        "MB": max(one["MB"] for one in found.values()),
+        "MB": max(one["MB"] for one in figures.values()),
         "rows": count,
-        "metrics": found,
+        "metrics": figures,
     }
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="50,000 rows and no chrF")
+    parser = build_parser(__doc__, quick="50,000 rows and no chrF")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--step", help=SUPPRESS)
-    given = parser.parse_args()
-    if given.step:
-        print(json.dumps(step(given.step, given.rows)))
+    args = parser.parse_args()
+    if args.step:
+        print(json.dumps(measure_metric(args.step, args.rows)))
         return
-    metrics = OF_LABELS + (OF_TEXTS[:-2] if given.quick else OF_TEXTS)
-    if given.smoke:
-        results = measure(20, ("accuracy", "exact_match"), step)
+    metrics = LABEL_METRICS + (TEXT_METRICS[:-2] if args.quick else TEXT_METRICS)
+    if args.smoke:
+        results = measure(20, ("accuracy", "exact_match"), measure_metric)
     else:
-        results = measure(50_000 if given.quick else given.rows, metrics)
-    results = with_origin(results, "numpy", "sacrebleu", lower=results["ratios"])
-    if given.json:
+        results = measure(50_000 if args.quick else args.rows, metrics)
+    results = add_origin(results, "numpy", "sacrebleu", lower=results["ratios"])
+    if args.json:
         print(json.dumps(results, indent=2))
         return
     for metric, one in results["metrics"].items():

@@ -13,37 +13,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.verdict_page import ROOT, process
+from bench.verdict_page import ROOT, run_process
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
 @contextmanager
-def database(kind: str, home: Path) -> Iterator[str]:
+def open_database(kind: str, home: Path) -> Iterator[str]:
     """The address of an empty database: `sqlite`, `postgres` (a server that ends with the block) or
     an address that is used as it is."""
     if kind == "sqlite":
         yield f"sqlite:///{home}/bench.sqlite3"
     elif kind == "postgres":
-        with _postgres() as url:
+        with _run_postgres() as url:
             yield url
     else:
         yield kind
 
 
 @contextmanager
-def _postgres() -> Iterator[str]:
+def _run_postgres() -> Iterator[str]:
     """A server as Debian's package sets it up, on a free port and with connections for all."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     programs = found[-1].parent if found else Path(shutil.which("initdb") or "").parent
     run_as = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    folder, port = Path(tempfile.mkdtemp()), free_port()
+    folder, port = Path(tempfile.mkdtemp()), find_free_port()
     if run_as:
         shutil.chown(folder, "postgres")
 
@@ -63,7 +63,7 @@ def _postgres() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def environment(home: Path, url: str) -> dict[str, str]:
+def build_environment(home: Path, url: str) -> dict[str, str]:
     """What a process of the measured site needs to know."""
     return {
         **os.environ,
@@ -76,16 +76,16 @@ def environment(home: Path, url: str) -> dict[str, str]:
     }
 
 
-def command(*arguments: str) -> list[str]:
+def build_command(*arguments: str) -> list[str]:
     """A command of the site that goes on."""
     return [sys.executable, "manage.py", *arguments]
 
 
-def manage(env: dict[str, str], *arguments: str) -> None:
-    subprocess.run(command(*arguments), cwd=ROOT, env=env, check=True)
+def run_manage(env: dict[str, str], *arguments: str) -> None:
+    subprocess.run(build_command(*arguments), cwd=ROOT, env=env, check=True)
 
 
-def python(env: dict[str, str], code: str, *arguments: str) -> str:
+def run_python(env: dict[str, str], code: str, *arguments: str) -> str:
     """What the code prints, run with Django set up."""
     command = [sys.executable, "-c", "import django; django.setup()\n" + code, *arguments]
     run = {"cwd": ROOT, "env": env, "check": True, "stdout": subprocess.PIPE, "text": True}
@@ -93,21 +93,28 @@ def python(env: dict[str, str], code: str, *arguments: str) -> str:
 
 
 @contextmanager
-def web(env: dict[str, str], processes: int) -> Iterator[tuple[int, int]]:
+def serve_web(env: dict[str, str], processes: int) -> Iterator[tuple[int, int]]:
     """The site as quickstart runs it: its port and the id of its main process."""
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{port}"]
+    port = find_free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "dynabench.wsgi",
+        "--bind",
+        f"127.0.0.1:{port}",
+    ]
     env = {**env, "WEB_CONCURRENCY": str(processes)}
-    with process(command, env, f"http://127.0.0.1:{port}/healthz/") as server:
+    with run_process(command, env, f"http://127.0.0.1:{port}/healthz/") as server:
         yield port, server.pid
 
 
-def cpu_seconds(pid: int) -> float:
+def read_cpu_seconds(pid: int) -> float:
     """CPU time of a process and of all that it started, whether they still run or not."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = sum(map(int, fields[11:15])) / TICKS  # user, system, and the same of children that ended
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return own + sum(cpu_seconds(int(child)) for child in children)
+    return own + sum(read_cpu_seconds(int(child)) for child in children)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dynabench.settings import STORAGES
 from validation.consensus import reading
 
 ROOT_URLCONF = "bench.site_urls"
-reading.LEAST_SECONDS = 0  # the site is measured, not how long people look
+reading.MIN_READING_SECONDS = 0  # the site is measured, not how long people look
 # Hashed names as in production, without compressing the files again in each run. A site in the
 # measuring process (`bench/prepared.py`) collects no files.
 IS_PLAIN = os.environ.get("BENCH_STATIC") == "plain"

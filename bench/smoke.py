@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = {"load", "peers", "check", "smoke"}
+NO_PROGRAMS = {"load", "peers", "check", "smoke"}
 """Files that start but measure nothing by themselves: serving.py starts the first two."""
 
 
-def programs() -> list[str]:
+def list_programs() -> list[str]:
     """Return the names of all files of `bench/` that can be started, less PARTS."""
     found = {file.stem for file in FOLDER.glob("*.py") if '"__main__"' in file.read_text()}
-    return sorted(found - PARTS)
+    return sorted(found - NO_PROGRAMS)
 
 
 def run_copy(program: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def run_copy(program: str) -> dict[str, Any]:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         child = os.fork()
         if not child:
-            os._exit(_run(program, out.fileno(), errors.fileno()))
+            os._exit(_run_program(program, out.fileno(), errors.fileno()))
         _, status = os.waitpid(child, 0)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -50,7 +50,7 @@ def run_copy(program: str) -> dict[str, Any]:
         }
 
 
-def _run(program: str, out: int, errors: int) -> int:
+def _run_program(program: str, out: int, errors: int) -> int:
     """Run the program in this process, which is a copy; return how it ends."""
     os.dup2(out, 1)
     os.dup2(errors, 2)
@@ -75,9 +75,9 @@ def _run(program: str, out: int, errors: int) -> int:
 def warm_up() -> None:
     """Load what the programs have in common, and start no thread."""
     os.environ |= {"OMP_NUM_THREADS": "1", "EMAIL_VERIFICATION": "mandatory"}
-    from bench.prepared import begin_with_official_tasks, site_here
+    from bench.prepared import begin_with_official_tasks, set_up_site_here
 
-    site_here()
+    set_up_site_here()
     begin_with_official_tasks()
     from django.test import Client
 
@@ -87,15 +87,15 @@ def warm_up() -> None:
     import transformers  # noqa: F401
 
 
-def smoke(names: Iterable[str]) -> dict[str, Any]:
+def run_smoke_forms(names: Iterable[str]) -> dict[str, Any]:
     """Return what each of the programs printed."""
     warm_up()
-    found = {}
+    results = {}
     for name in names:
-        found[name] = run_copy(name)
-        used = found[name]["cpu_seconds"]
-        print(f"{name:20} {used:6.1f} s, ended with {found[name]['exit']}", file=sys.stderr)
-    return found
+        results[name] = run_copy(name)
+        used = results[name]["cpu_seconds"]
+        print(f"{name:20} {used:6.1f} s, ended with {results[name]['exit']}", file=sys.stderr)
+    return results
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("programs", nargs="*", help="default: all")
-    print(json.dumps(smoke(parser.parse_args().programs or programs())))
+    print(json.dumps(run_smoke_forms(parser.parse_args().programs or list_programs())))
 
 
 if __name__ == "__main__":

@@ -24,26 +24,26 @@ from unittest.mock import patch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.command import parser_of, with_origin  # noqa: E402
-from evaluation.seeds import seed_rows, split_held_out  # noqa: E402
+from bench.command import add_origin, build_parser  # noqa: E402
+from evaluation.seeds import read_seed_rows, split_held_out  # noqa: E402
 from evaluation.training import starters  # noqa: E402
 from evaluation.training.fine_tune import Reading, answer_texts  # noqa: E402
 from evaluation.training.pictures import answer_pictures, draw_held_out_samples  # noqa: E402
 from evaluation.training.shipped import find_shipped_folder, read_report, unpack_starter  # noqa: E402
 from evaluation.training.starters import (  # noqa: E402
-    CODES,
     PICTURE_STARTERS,
+    STARTER_CODES,
     STARTERS,
     train_starter,
 )
-from serving.spec import OUTPUTS  # noqa: E402
+from serving.spec import OUTPUT_BY_KIND  # noqa: E402
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
-SAME = 0.75
+MIN_AGREEMENT = 0.75
 
 
 @contextmanager
-def few_rows(code: str) -> Iterator[None]:
+def use_few_rows(code: str) -> Iterator[None]:
     """Within the block a starter learns from a part of its seeds, once."""
     starter = STARTERS[code]
     short = replace(starter, options=replace(starter.options, epochs=1))
@@ -74,7 +74,7 @@ def compare(code: str, scratch: Path) -> dict[str, Any]:
     """The share of answers in which the shipped and the new starter agree, and both reports."""
     train_starter(code, scratch / "new", lambda done, steps, words: None)
     folders = {"shipped": find_shipped_folder(code), "new": scratch / "new"}
-    ask, said, sums = asker(code), [], set()
+    ask, said, sums = build_asker(code), [], set()
     for name, folder in folders.items():
         merged = scratch / f"{name}-merged"
         merged.mkdir()
@@ -90,18 +90,21 @@ def compare(code: str, scratch: Path) -> dict[str, Any]:
     }
 
 
-def asker(code: str) -> Callable[[Path], list[str]]:
+def build_asker(code: str) -> Callable[[Path], list[str]]:
     """What gives a folder's answers."""
     if code in PICTURE_STARTERS:
         held = draw_held_out_samples(1000)
         return lambda folder: answer_pictures(folder, held)
-    reading, rows = Reading(STARTERS[code].kind, STARTERS[code].options.labels, None), rows_of(code)
-    name = OUTPUTS[reading.kind]
+    reading, rows = (
+        Reading(STARTERS[code].kind, STARTERS[code].options.labels, None),
+        list_rows(code),
+    )
+    name = OUTPUT_BY_KIND[reading.kind]
     return lambda folder: [found.output[name] for found in answer_texts(folder, rows, reading)]
 
 
-def rows_of(code: str) -> list[dict[str, Any]]:
-    rows = [dict(row) for row in split_held_out(seed_rows(code))[1]]
+def list_rows(code: str) -> list[dict[str, Any]]:
+    rows = [dict(row) for row in split_held_out(read_seed_rows(code))[1]]
     sentences = DATA / "dynasent-r1-dev.jsonl.gz"
     if code == "sentiment" and sentences.exists():
         with gzip.open(sentences, "rt", encoding="utf-8") as file:
@@ -110,25 +113,25 @@ def rows_of(code: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, quick="hate speech, with a part of the rows, once")
-    parser.add_argument("--task", choices=CODES, help="only this task")
-    given = parser.parse_args()
-    is_small = given.quick or given.smoke
-    tasks = [given.task] if given.task else [*CODES]
+    parser = build_parser(__doc__, quick="hate speech, with a part of the rows, once")
+    parser.add_argument("--task", choices=STARTER_CODES, help="only this task")
+    args = parser.parse_args()
+    is_small = args.quick or args.smoke
+    tasks = [args.task] if args.task else [*STARTER_CODES]
     if is_small:
-        tasks = [*PICTURE_STARTERS] if given.smoke else ["hate-speech"]
-    found = []
+        tasks = [*PICTURE_STARTERS] if args.smoke else ["hate-speech"]
+    reports = []
     for code in tasks:
-        with TemporaryDirectory() as scratch, few_rows(code) if given.quick else nullcontext():
-            work = compare_shipped if given.smoke else compare
-            found.append(work(code, Path(scratch)))
-        if not given.json:
-            print(json.dumps(found[-1]), flush=True)
-    ratios = {f"{one['task']}: share of the same answers": one["agree"] for one in found}
-    if given.json:
-        results = {"ratios": ratios, "starters": found}
-        print(json.dumps(with_origin(results, "torch", "transformers"), indent=1))
-    sys.exit(not is_small and min(ratios.values()) < SAME)
+        with TemporaryDirectory() as scratch, use_few_rows(code) if args.quick else nullcontext():
+            work = compare_shipped if args.smoke else compare
+            reports.append(work(code, Path(scratch)))
+        if not args.json:
+            print(json.dumps(reports[-1]), flush=True)
+    ratios = {f"{one['task']}: share of the same answers": one["agree"] for one in reports}
+    if args.json:
+        results = {"ratios": ratios, "starters": reports}
+        print(json.dumps(add_origin(results, "torch", "transformers"), indent=1))
+    sys.exit(not is_small and min(ratios.values()) < MIN_AGREEMENT)
 
 
 if __name__ == "__main__":

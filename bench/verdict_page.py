@@ -32,16 +32,16 @@ from serving.proofs import Prover  # noqa: E402
 
 SECRET_KEY = "of-the-measured-site"
 TOKEN = "b" * 32  # the CSRF cookie and its header
-WAITING = 24  # people; more than the server has threads
+WAITING_PEOPLE = 24  # people; more than the server has threads
 SLOW_SECONDS, WATCHED_SECONDS = 8.0, 3.0  # of the slow target, and of those in which home is asked
-WARM = 10  # turns that do not count
+WARM_UP_TURNS = 10  # turns that do not count
 SETUP = """
 import sys, re
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from core.accounts.models import User
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from annotation.context_picking.services import assign
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
@@ -63,7 +63,7 @@ for number in range(10):
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.save()
-    assignment = assign(annotator=annotator_of(user), round=round)
+    assignment = assign(annotator=get_annotator(user), round=round)
     print(session.session_key, assignment.pk, assignment.goal)
 slow = Task.objects.get(code="nli")
 TargetModel.objects.create(task=slow, name="slow", adapter="scripted", url="http://slow.test",
@@ -72,13 +72,13 @@ RoundTarget.objects.create(round=slow.rounds.get(), target=slow.targets.get())
 slow.config_text = re.sub(r"^limits:.*?(?=^[a-z]|\\Z)", "", slow.config_text, flags=re.S | re.M)
 slow.config_text += "\\nlimits: {tries_per_context: 1000000, tries_per_day: 1000000}\\n"
 slow.save()
-waiting = assign(annotator=annotator_of(user), round=slow.rounds.get())
+waiting = assign(annotator=get_annotator(user), round=slow.rounds.get())
 print(session.session_key, waiting.pk, waiting.goal)
 """
 
 
 @contextmanager
-def process(command: list[str], environment: dict[str, str], url: str):
+def run_process(command: list[str], environment: dict[str, str], url: str):
     """A server, from when it answers until the end of the block."""
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as server:
         try:
@@ -93,7 +93,7 @@ def process(command: list[str], environment: dict[str, str], url: str):
             server.terminate()
 
 
-def timed(connection: http.client.HTTPConnection, *request) -> tuple[float, int]:
+def time_request(connection: http.client.HTTPConnection, *request) -> tuple[float, int]:
     """Milliseconds until the whole answer is there, and its status."""
     started = time.perf_counter()
     connection.request(*request)
@@ -102,67 +102,84 @@ def timed(connection: http.client.HTTPConnection, *request) -> tuple[float, int]
     return 1000 * (time.perf_counter() - started), answer.status
 
 
-def verdict_page(model: Path, count: int, free_port: Callable[[], int]) -> dict[str, float]:
+def measure_verdict_page(
+    model: Path, count: int, find_free_port: Callable[[], int]
+) -> dict[str, float]:
     """Medians over `count` turns, in ms; raises RuntimeError on a wrong status."""
-    from bench.prepared import prepare  # which needs this module
+    from bench.prepared import prepare_site  # which needs this module
 
-    web, served = free_port(), free_port()
+    web_port, model_port = find_free_port(), find_free_port()
     with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
         environment = {
             **os.environ,
             "DYNABENCH_HOME": home,
             "DATABASE_URL": f"sqlite:///{home}/db.sqlite3",
             "DJANGO_SETTINGS_MODULE": "dynabench.settings",
-            "MODEL_SERVER_URL": f"http://127.0.0.1:{served}",
+            "MODEL_SERVER_URL": f"http://127.0.0.1:{model_port}",
             "SECRET_KEY": SECRET_KEY,
             "LOG_LEVEL": "ERROR",
         }
         run = [sys.executable, "manage.py"]
-        prepare(environment)
+        prepare_site(environment)
         code = "import django; django.setup()\n" + SETUP
-        made = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, str(model), str(SLOW_SECONDS), "onnx"],
             cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        (task,), *people, slow = [tuple(line.split()) for line in made.stdout.splitlines()]
-        serve = [*run, "serve_model", "--registered", "--port", str(served)]
-        site = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{web}"]
-        url = f"http://127.0.0.1:{served}/models/bench/health"
-        stack.enter_context(process(serve, environment, url))
-        stack.enter_context(process(site, environment, f"http://127.0.0.1:{web}/healthz/"))
-        prover = prover_of(SECRET_KEY, int(task))
-        results = _measure(web, served, people, count, prover)
-        return results | _while_slow(web, *slow, count)
+        (task,), *people, slow = [tuple(line.split()) for line in process.stdout.splitlines()]
+        serve = [*run, "serve_model", "--registered", "--port", str(model_port)]
+        site = [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "dynabench.wsgi",
+            "--bind",
+            f"127.0.0.1:{web_port}",
+        ]
+        url = f"http://127.0.0.1:{model_port}/models/bench/health"
+        stack.enter_context(run_process(serve, environment, url))
+        stack.enter_context(run_process(site, environment, f"http://127.0.0.1:{web_port}/healthz/"))
+        prover = build_prover(SECRET_KEY, int(task))
+        results = _measure(web_port, model_port, people, count, prover)
+        return results | _measure_while_slow(web_port, *slow, count)
 
 
-def verdict_page_here() -> dict[str, float]:
+def measure_verdict_page_here() -> dict[str, float]:
     """Return what a few turns find where the site is in this process, and another target slow."""
     from django.conf import settings
 
-    from bench.prepared import manage_here, python_here, site_here, tiny_model_here, web_here
-    from bench.site import free_port
+    from bench.prepared import (
+        build_tiny_model_here,
+        run_manage_here,
+        run_python_here,
+        serve_web_here,
+        set_up_site_here,
+    )
+    from bench.site import find_free_port
 
-    site_here()
-    model = tiny_model_here()
-    served = free_port()
+    set_up_site_here()
+    model = build_tiny_model_here()
+    served = find_free_port()
     settings.MODEL_SERVER_URL = f"http://127.0.0.1:{served}"
-    made = python_here(SETUP, str(model), "1", "torch")
+    made = run_python_here(SETUP, str(model), "1", "torch")
     (task,), *people, slow = [tuple(line.split()) for line in made.splitlines()]
     url = f"http://127.0.0.1:{served}/models/bench/health"
-    prover = prover_of(settings.SECRET_KEY, int(task))
+    prover = build_prover(settings.SECRET_KEY, int(task))
     serve = ("serve_model", "--registered", f"--port={served}")
-    with manage_here(url, *serve), web_here() as (web, _):
+    with run_manage_here(url, *serve), serve_web_here() as (web, _):
         results = _measure(web, served, people, 2, prover, warm=1)
-        few = _while_slow(web, *slow, 2, waiting=2, watched=0.3, warm=1, expected=frozenset({200}))
+        few = _measure_while_slow(
+            web, *slow, 2, waiting=2, watched=0.3, warm=1, expected=frozenset({200})
+        )
         return results | few
 
 
-def prover_of(secret_key: str, task: int) -> Prover:
+def build_prover(secret_key: str, task: int) -> Prover:
     """What signs requests to the model server, as a site with this key does."""
     return Prover(hashlib.sha256(f"dynabench.model-server:{secret_key}".encode()).digest(), task)
 
 
-def _headers(session: str) -> dict[str, str]:
+def _build_headers(session: str) -> dict[str, str]:
     return {
         "Cookie": f"sessionid={session}; csrftoken={TOKEN}",
         "X-CSRFToken": TOKEN,
@@ -182,24 +199,24 @@ def _submit(
 ) -> tuple[float, int]:
     form = {field: text, "attempt_key": uuid.uuid4(), "assignment": assignment, "goal": goal}
     body = urllib.parse.urlencode(form)
-    return timed(site, "POST", f"/t/{task}/write/", body, _headers(session))
+    return time_request(site, "POST", f"/t/{task}/write/", body, _build_headers(session))
 
 
-def _while_slow(
+def _measure_while_slow(
     web: int,
     session: str,
     assignment: str,
     goal: str,
     count: int,
     *,
-    waiting: int = WAITING,
+    waiting: int = WAITING_PEOPLE,
     watched: float = WATCHED_SECONDS,
-    warm: int = WARM,
+    warm: int = WARM_UP_TURNS,
     expected: frozenset[int] = frozenset({202, 503}),
 ) -> dict[str, float]:
     """The task list's median alone, and while people wait for a target of eight seconds."""
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
-    alone = [timed(site, "GET", "/")[0] for _ in range(count + warm)][warm:]
+    alone = [time_request(site, "GET", "/")[0] for _ in range(count + warm)][warm:]
     answers = []
 
     def wait(number: int) -> None:
@@ -213,7 +230,7 @@ def _while_slow(
     time.sleep(watched / 3)
     during, until = [], time.monotonic() + watched
     while time.monotonic() < until:
-        during.append(timed(site, "GET", "/")[0])
+        during.append(time_request(site, "GET", "/")[0])
     for person in people:
         person.join()
     if not set(answers) <= expected:
@@ -228,7 +245,7 @@ def _measure(
     people: list[tuple[str, ...]],
     count: int,
     prover: Prover,
-    warm: int = WARM,
+    warm: int = WARM_UP_TURNS,
 ) -> dict[str, float]:
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     model = http.client.HTTPConnection("127.0.0.1", served, timeout=30)
@@ -236,11 +253,11 @@ def _measure(
     lines = (ROOT / "tasks" / "official" / "sentiment" / "seed.jsonl").read_text().splitlines()
     lines = [line for line in lines if len(json.loads(line)["text"]) > 20]
     for number in range(count + warm):
-        name, proof = prover.header()
+        name, proof = prover.build_header()
         headers = {"Content-Type": "application/json", name.decode(): proof.decode()}
         text = json.loads(lines[7 * number % len(lines)])["text"]
         asked = json.dumps({"inputs": {"text": text}})
-        seconds, status = timed(model, "POST", "/models/bench/predict", asked, headers)
+        seconds, status = time_request(model, "POST", "/models/bench/predict", asked, headers)
         session, assignment, goal = people[number % len(people)]
         whole, answered = _submit(site, session, "sentiment", "text", text, assignment, goal)
         if status != 200 or answered != 200:
@@ -259,26 +276,28 @@ def _measure(
 
 def main() -> None:
     """Parse, measure, show."""
-    from bench.command import parser_of, with_origin
-    from bench.site import free_port
+    from bench.command import add_origin, build_parser
+    from bench.site import find_free_port
     from evaluation.training.shipped import install_starter
 
-    parser = parser_of(__doc__, quick="60 turns, not 200")
+    parser = build_parser(__doc__, quick="60 turns, not 200")
     parser.add_argument("--model", type=Path, help="a model's folder; default: the starter")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
-        if given.smoke:
-            results = verdict_page_here()
+        if args.smoke:
+            results = measure_verdict_page_here()
         else:
-            model = given.model or install_starter("sentiment", Path(home))
-            results = verdict_page(model.resolve(), 60 if given.quick else 200, free_port)
+            model = args.model or install_starter("sentiment", Path(home))
+            results = measure_verdict_page(
+                model.resolve(), 60 if args.quick else 200, find_free_port
+            )
     ratios = {
         "page minus model ms": results["page_minus_model_ms"],
         "page minus model / home": results["page_minus_model_ms"] / results["home_ms"],
         "home while slow / home": results["home_while_slow / home"],
     }
-    found = with_origin({"ratios": ratios, **results}, "django", "gunicorn", lower=ratios)
-    if given.json:
+    found = add_origin({"ratios": ratios, **results}, "django", "gunicorn", lower=ratios)
+    if args.json:
         print(json.dumps(found, indent=1))
         return
     for name, value in ratios.items():

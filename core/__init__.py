@@ -1,1 +1,1 @@
-"""The ground that every room stands on: it imports none of them."""
+"""The package on which all other rooms are built. It imports none of them."""

@@ -1,414 +1,226 @@
-"""Charts as SVG and tables (templates/components/): no script, no inline style (charts.css).
+"""Draw bars and sparklines for tables, and compute scales.
 
-Places are percentages of the plot, which has no view box: it takes any width, and text keeps its
-size. Every chart brings its numbers as text or as a table. Time runs from left to right in every
-language; bars follow the direction of the text.
+There are no scripts and no inline styles (see charts.css).
+Positions are percentages of the plot, which has no view box: it takes any width, and text keeps its
+size. Time runs from left to right in every language; bars follow the direction of the text.
+Charts with axes are in `core.figures`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import ceil, floor, log10
 from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-NARROW, LETTER, EDGES = 232, 7, (44, 12)
-"""Pixels of the plot on a phone (320 px), of a letter, and of the margins left and right of it."""
-LONGEST = 13
-"""Letters of a label on an axis; the table has all of them."""
-SHAPES = (
-    "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
-    "M-4-4H4V4H-4Z",
-    "M0-5L5 4H-5Z",
-    "M0-5L5 0L0 5L-5 0Z",
-)
-"""Marks of the lines, so that nobody needs their colours; as many as lines may be."""
-SERIES = len(SHAPES)
-STEPS = 5
-"""Shades of a heat cell."""
+from core.numbers import format_percent
 
-Shown = Callable[[float], str]
-"""Writes a value."""
-Place = tuple[float, float]
-"""Percent of the plot from the left and from the top."""
+MAX_SERIES = 4
+"""The maximum number of parts of a bar, one per colour."""
+
+FormatValue = Callable[[float], str]
+"""A function that formats a value as text."""
+Position = tuple[float, float]
+"""A position as percentages of the plot, from the left and from the top."""
+ValueRange = tuple[float, float]
+"""The ends of a scale, the lower one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value with its interval. A missing value interrupts the line."""
+    """A value with its interval. A missing value interrupts the line.
+
+    is_thin: whether the value is based on too few examples, so that its dot is drawn hollow.
+    """
 
     label: str
     value: float | None
     low: float | None = None
     high: float | None = None
+    is_thin: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A point of a scatter plot that links to `url`. on_line: whether it is on the frontier."""
-
-    name: str
-    x: float
-    y: float
-    url: str
-    on_line: bool = False
+SeriesByName = Mapping[str, Sequence[Point]]
+"""Series of points with the same labels, by name. Values are 0 or more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """A cell of a matrix: its text, and its darkness (0-1; None if empty).
-
-    url: what it links to, or "". words: the link's label.
-    """
-
-    text: str
-    share: float | None = None
-    url: str = ""
-    words: str = ""
-
-
-Lines = Mapping[str, Sequence[Point]]
-"""Named series over the same labels; values are 0 or more."""
-
-
-def percent(share: float) -> str:
-    """Format a share (0-1) as a percentage with one decimal and no sign: 0.1564 is 15.6."""
-    return f"{share * 100:.1f}".replace("-", "−")
-
-
-def percent_sign(share: float) -> str:
-    """Format a share for an axis: 15.6%, 20%."""
-    return f"{share * 100:.3g}%"
-
-
-def plain(value: float) -> str:
-    """Format a count for an axis: 0.5, 1,200."""
+def format_plain_number(value: float) -> str:
+    """Format a number for an axis with thousands separators, such as 0.5 or 1,200."""
     return f"{value:,.6g}"
 
 
-def line_chart(
-    lines: Lines, *, title: str, description: str = "", format_value: Shown = percent_sign
-) -> SafeString:
-    """Return a chart of up to four lines, with bands if points have an interval.
-
-    Raises ValueError for more lines.
-    """
-    if len(lines) > SERIES:
-        raise ValueError(f"A chart shows at most {SERIES} lines.")
-    top = nice_top(lines)
-    drawn_lines = [
-        {
-            "name": name,
-            "shape": SHAPES[n],
-            "marks": [
-                (x, _up(p.value, top), p.label, format_value(p.value))
-                for x, p in _placed(points)
-                if p.value is not None
-            ],
-            **_paths(points, top),
-        }
-        for n, (name, points) in enumerate(lines.items())
-    ]
-    frame = _frame(lines, top, title, description, format_value)
-    return render_to_string(
-        "components/line_chart.html", frame | {"lines": drawn_lines, "look": "chart"}
-    )
-
-
-def column_chart(
-    parts: Lines, *, title: str, description: str = "", format_value: Shown = plain
-) -> SafeString:
-    """Return a column chart by label. Each part is drawn over the previous, which contains it."""
-    top = nice_top(parts)
-    count = max(map(len, parts.values()), default=0)
-    width = 70 / max(count, 1)
-    drawn_columns = [
-        {
-            "name": name,
-            "shape": SHAPES[1],
-            "columns": [
-                (round(x - width / 2, 2), y, round(100 - y, 2), p.label, format_value(p.value))
-                for x, p in _placed(points)
-                if p.value
-                for y in [_up(p.value, top)]
-            ],
-        }
-        for name, points in parts.items()
-    ]
-    frame = _frame(parts, top, title, description, format_value)
-    values = frame | {"lines": drawn_columns, "width": round(width, 2), "look": "chart columned"}
-    return render_to_string("components/column_chart.html", values)
-
-
-def bars(
+def draw_bars(
     values: Mapping[str, float | None],
     *,
     title: str,
-    format_value: Shown = plain,
+    format_value: FormatValue = format_plain_number,
     is_funnel: bool = False,
 ) -> SafeString:
-    """Return a bar chart. In a funnel, each bar also has its share of the previous one."""
+    """Return a bar chart. In a funnel, each bar also shows its share of the previous one."""
+    # Where all values are 0 the bars have no width, and nothing is divided by zero.
     largest_value = max((value or 0 for value in values.values()), default=0) or 1
+    # The first bar of a funnel has nothing before it.
     previous_values = [None, *values.values()] if is_funnel else [None] * len(values)
-    drawn_bars = [
+    bar_rows = [
         {
             "label": label,
             "width": round(100 * (value or 0) / largest_value, 2),
             "value": None if value is None else format_value(value),
-            "share": f"{value / last:.0%}" if value is not None and last else "",
+            "share": format_percent(value / previous_value, 0)
+            if value is not None and previous_value
+            else "",
         }
-        for (label, value), last in zip(values.items(), previous_values, strict=False)
+        for (label, value), previous_value in zip(values.items(), previous_values, strict=False)
     ]
-    return render_to_string("components/bars.html", {"title": title, "rows": drawn_bars})
+    return render_to_string("components/bars.html", {"title": title, "rows": bar_rows})
 
 
-def stacked_bars(
+def draw_stacked_bars(
     totals: Mapping[str, Sequence[float]],
     labels: Sequence[str],
     *,
     title: str,
     full_value: float | None = None,
-    format_value: Shown = plain,
+    format_value: FormatValue = format_plain_number,
 ) -> SafeString:
-    """Return a bar for each total, divided into one part per label.
+    """Return a chart with one bar per total, divided into one part per label.
 
-    full_value: the value of a full bar; None for each total itself, and then the table lists
-    shares.
+    totals: the counts of the parts, by the bar's name. full_value: the value of a full bar. If it
+    is None, each bar is as long as its own total, and the table lists shares.
     """
-    shares_by_name = {name: _shares(counts, full_value) for name, counts in totals.items()}
-    values = {
+    shares_by_name = {name: _compute_shares(counts, full_value) for name, counts in totals.items()}
+    context = {
         "title": title,
         "names": list(totals),
         "bars": [
-            {"name": name, "parts": [*_parts(shares, labels)]}
+            {"name": name, "parts": [*_iterate_parts(shares, labels)]}
             for name, shares in shares_by_name.items()
         ],
         "rows": [
             (
-                _series(n),
+                _get_series_number(index),
                 label,
                 [
                     (
-                        format_value(counts[n]),
-                        "" if full_value else f"{shares_by_name[name][n]:.0%}",
+                        format_value(counts[index]),
+                        "" if full_value else format_percent(shares_by_name[name][index], 0),
                     )
                     for name, counts in totals.items()
                 ],
             )
-            for n, label in enumerate(labels)
+            for index, label in enumerate(labels)
         ],
     }
-    return render_to_string("components/stacked_bars.html", values)
+    return render_to_string("components/stacked_bars.html", context)
 
 
-def matrix(
-    names: Sequence[str],
-    rows: Iterable[tuple[str, Sequence[Heat]]],
-    *,
-    title: str,
-    corner: str,
-) -> SafeString:
-    """Return a table whose cells are darker for higher shares. corner: the heading of the rows."""
-    drawn = [(name, [(cell, heat(cell.share)) for cell in row]) for name, row in rows]
-    values = {"title": title, "corner": corner, "names": names, "rows": drawn}
-    return render_to_string("components/matrix.html", values)
+def draw_sparkline(values: Sequence[float | None]) -> SafeString:
+    """Return a sparkline of the values, without axes, to show beside the numbers.
 
-
-def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeString:
-    """Return a plot of linked points, with a line through some of them. axes: labels of x and y.
-
-    Each axis extends from the least to the greatest value.
+    The line skips None. Returns "" for fewer than two known values.
     """
-    (left, right), (low, high) = reach([dot.x for dot in dots]), reach([dot.y for dot in dots])
-    places = {
-        dot: (along(dot.x, (left, right)), round(100 - along(dot.y, (low, high)), 2))
-        for dot in dots
-    }
-    values = {
-        "title": title,
-        "axes": axes,
-        "ticks": [
-            {
-                "x": 100 * share,
-                "y": 100 * (1 - share),
-                "anchor": anchor,
-                "across": f"{left + share * (right - left):.3g}",
-                "up": f"{low + share * (high - low):.3g}",
-            }
-            for share, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
-        ],
-        "line": _path(sorted(place for dot, place in places.items() if dot.on_line)),
-        "dots": [
-            {
-                "url": dot.url,
-                "words": f"{dot.name}: {axes[0]} {dot.x:.3g}, {axes[1]} {dot.y:.3g}",
-                "x": x,
-                "y": y,
-                "shape": SHAPES[3 if dot.on_line else 0],
-            }
-            for dot, (x, y) in places.items()
-        ],
-    }
-    return render_to_string("components/scatter.html", values)
-
-
-def whisker(cell: Any, scale: Place) -> SafeString:
-    """Return a dot with its interval on a horizontal scale, as decoration of the numbers.
-
-    cell: has value, low and high. For a range of values, a bar extends from `least` to `most`.
-    Empty if all of them are missing.
-    """
-    range_low, range_high = (getattr(cell, end, None) for end in ("least", "most"))
-    if cell.value is None and (range_low is None or range_high is None):
+    known_values = [value for value in values if value is not None]
+    # One value has no course over time.
+    if len(known_values) < 2:
         return SafeString()
-    range_start, range_end = (cell.value if end is None else end for end in (range_low, range_high))
-    end_values = {
-        "low": range_start if cell.low is None else cell.low,
-        "least": range_start,
-        "most": range_end,
-        "high": range_end if cell.high is None else cell.high,
-    }
-    places = {name: along(end, scale) for name, end in end_values.items()}
+    scale = compute_value_range(known_values)
+    positions = [
+        (
+            round(100 * index / (len(values) - 1), 2),
+            round(100 - compute_scale_percent(value, scale), 2),
+        )
+        for index, value in enumerate(values)
+        if value is not None
+    ]
     return render_to_string(
-        "components/whisker.html", {**places, "is_range": range_start != range_end}
+        "components/sparkline.html", {"line": _build_path(positions), "end": positions[-1]}
     )
 
 
-def sparkline(values: Sequence[float | None]) -> SafeString:
-    """Return a line of values over time without axes, as decoration of the numbers.
+def compute_value_range(values: Iterable[float | None]) -> ValueRange:
+    """Return the smallest and the largest known value. If they are equal, extend both ends by 1.
 
-    Empty for fewer than two values.
+    Without known values, returns (-1, 1).
     """
     known_values = [value for value in values if value is not None]
-    if len(known_values) < 2:
-        return SafeString()
-    scale = reach(known_values)
-    places = [
-        (round(100 * n / (len(values) - 1), 2), round(100 - along(value, scale), 2))
-        for n, value in enumerate(values)
-        if value is not None
-    ]
-    return render_to_string("components/sparkline.html", {"line": _path(places), "end": places[-1]})
-
-
-def heat(share: float | None) -> int | None:
-    """Return the shade of a cell, from 0 to STEPS - 1; None for no share."""
-    return None if share is None else min(STEPS - 1, max(0, floor(share * STEPS)))
-
-
-def reach(values: Iterable[float | None]) -> Place:
-    """Return the least and the greatest known value; for a single value, extended by 1 each way."""
-    known_values = [value for value in values if value is not None]
     low, high = min(known_values, default=0.0), max(known_values, default=0.0)
+    # A range of no width would have every position divide by zero.
     return (low, high) if low < high else (low - 1, high + 1)
 
 
-def along(value: float, scale: Place) -> float:
-    """Return a value's position on a scale in percent, limited to 0 and 100."""
+def compute_scale_percent(value: float, scale: ValueRange) -> float:
+    """Return a value's position on a scale in percent, limited to the range 0 to 100."""
     low, high = scale
     return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
 
 
-def nice_top(lines: Lines) -> float:
-    """Return the least of 1, 2, 4, 6, 8 times a power of ten above all values and intervals."""
-    points = [point for line in lines.values() for point in line]
+def compute_axis_top(series: SeriesByName) -> float:
+    """Return the smallest of 1, 2, 4, 6, 8 times a power of ten that no value exceeds.
+
+    The ends of intervals count as values. Returns 1 if all values are 0.
+    """
+    points = [point for line in series.values() for point in line]
     highest = max((max(p.value or 0, p.high or 0) for p in points), default=0)
     if highest < 1e-300:  # where powers of ten are no longer exact
         return 1
     power = 10.0 ** floor(log10(highest))
+    # A little less than the highest, as 3 × 0.1 is not exactly 0.3.
     return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= highest * 0.999999)
 
 
-def axis_labels(labels: Sequence[str]) -> Iterator[tuple[float, str]]:
-    """Yield the position in percent and shortened text of labels that fit on a phone.
+def choose_ticks(low: float, high: float, max_steps: int = 4) -> list[tuple[float, str]]:
+    """Return round values with their labels, from at most `low` to at least `high`.
 
-    Labels that would touch each other or cross the edge are skipped.
+    They lie at multiples of 1, 2, 2.5 or 5 times a power of ten. There are at most `max_steps` + 2
+    of them.
+
+    >>> choose_ticks(43.7, 81.2)
+    [(40.0, '40'), (50.0, '50'), (60.0, '60'), (70.0, '70'), (80.0, '80'), (90.0, '90')]
     """
-    share = NARROW / max(len(labels), 1)
-    words = [text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in labels]
-    widest = LETTER * max(map(len, words), default=0)
-    step = max(1, ceil((widest + LETTER) / share))
-    for n in range(0, len(words), step):
-        middle, half = (n + 0.5) * share, LETTER * len(words[n]) / 2
-        if middle - half >= -EDGES[0] and middle + half <= NARROW + EDGES[1]:
-            yield round(100 * middle / NARROW, 2), words[n]
+    if low >= high:
+        low, high = low - 1, high + 1
+    rough_step = (high - low) / max_steps
+    power = 10.0 ** floor(log10(rough_step))
+    # A little less than the rough step, as 3 × 0.1 is not exactly 0.3.
+    factor = next(each for each in (1, 2, 2.5, 5, 10) if each * power >= rough_step * 0.999999)
+    step = factor * power
+    # As many digits as the step needs, so that no two labels are the same.
+    digits = max(0, -floor(log10(step)) + (1 if factor == 2.5 else 0))
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    ticks = []
+    for number in range(first, last + 1):
+        value = number * step
+        ticks.append((value, f"{value:,.{digits}f}".replace("-", "−")))
+    return ticks
 
 
-def _frame(
-    lines: Lines, top: float, title: str, description: str, format_value: Shown
-) -> dict[str, Any]:
-    """Return the template values for a chart's axes and its table of numbers."""
-    labels = [point.label for point in next(iter(lines.values()), ())]
-    return {
-        "title": title,
-        "description": description,
-        "ticks": [(_up(tick, top), format_value(tick)) for tick in (0, top / 2, top)],
-        "labels": [*axis_labels(labels)],
-        "names": list(lines),
-        "rows": [
-            (label, [_in_words(points[n], format_value) for points in lines.values()])
-            for n, label in enumerate(labels)
-        ],
-    }
-
-
-def _in_words(point: Point, format_value: Shown) -> tuple[str, str, str]:
-    """Return a value and its interval's ends as texts, "" for unknown ones."""
-    value, low, high = (
-        "" if number is None else format_value(number)
-        for number in (point.value, point.low, point.high)
-    )
-    return value, low, high
-
-
-def _placed(points: Sequence[Point]) -> Iterator[tuple[float, Point]]:
-    """Yield each point with its x position, the middle of its share of the width."""
-    for n, point in enumerate(points):
-        yield round(100 * (n + 0.5) / len(points), 2), point
-
-
-def _up(value: float, top: float) -> float:
-    return round(100 * (1 - value / top), 2)
-
-
-def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
-    """Return the band and the line as path data, interrupted at missing values."""
-    band = line = ""
-    for is_known, run in groupby(_placed(points), lambda place: place[1].value is not None):
-        if is_known:
-            points_of_run = list(run)
-            line += _path([(x, _up(p.value or 0, top)) for x, p in points_of_run])
-            lows = [(x, _up(p.low, top)) for x, p in points_of_run if p.low is not None]
-            highs = [(x, _up(p.high, top)) for x, p in points_of_run if p.high is not None]
-            band += _path(highs + lows[::-1], end="Z")
-    return {"band": band, "line": line}
-
-
-def _path(places: Sequence[Place], end: str = "") -> str:
-    """Return a line through the points as path data; "" without points."""
-    corners = "L".join(f"{x} {y}" for x, y in places)
+def _build_path(positions: Sequence[Position], end: str = "") -> str:
+    """Return path data for a line through the points, followed by `end`; "" without points."""
+    # Path data: M moves to the first point, each L draws a line to the next one.
+    corners = "L".join(f"{x} {y}" for x, y in positions)
     return f"M{corners}{end}" if corners else ""
 
 
-def _shares(counts: Sequence[float], full_value: float | None) -> list[float]:
+def _compute_shares(counts: Sequence[float], full_value: float | None) -> list[float]:
     total = full_value or sum(counts) or 1
     return [count / total for count in counts]
 
 
-def _series(n: int) -> int:
-    return n % SERIES + 1
+def _get_series_number(index: int) -> int:
+    """Return the number of the colour of a part, from 1 to MAX_SERIES."""
+    # Beyond the last colour the first ones come again.
+    return index % MAX_SERIES + 1
 
 
-def _parts(shares: Sequence[float], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a stacked bar from left to right."""
+def _iterate_parts(shares: Sequence[float], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a stacked bar from left to right, as values for its template."""
     start = 0.0
-    for n, (share, label) in enumerate(zip(shares, labels, strict=True)):
+    for index, (share, label) in enumerate(zip(shares, labels, strict=True)):
         yield {
-            "series": _series(n),
+            "series": _get_series_number(index),
             "x": round(100 * start, 2),
             "width": round(100 * share, 2),
-            "words": f"{label}: {share:.0%}",
+            "words": f"{label}: {format_percent(share, 0)}",
         }
         start += share

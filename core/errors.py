@@ -1,6 +1,6 @@
-"""Errors that are answers: the site refuses a request, or cannot serve it at present.
+"""Errors that become responses: the site refuses a request, or cannot serve it at present.
 
-Services raise them. `core.web.refusals` and `core.web.api` answer them.
+Services raise them. `core.web.refusals` and `core.web.api` turn them into responses.
 """
 
 

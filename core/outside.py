@@ -1,54 +1,57 @@
-"""Parts that others run, such as a bucket: how many threads of a web process may wait for each."""
+"""Limit how many threads of a web process wait for one outside service, such as a bucket."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import BoundedSemaphore
 
 PATIENCE_SECONDS = 1.0
-"""How long a request waits for a free place before the part counts as hanging."""
-_most: int | None = None
+"""How long a request waits for a free slot before the service counts as hanging."""
+_max_threads: int | None = None
 
 
-def limit_waiting(max_threads: int | None) -> None:
-    """Set how many threads of this process may wait for one service; None for no limit."""
-    global _most
-    _most = max_threads
+def limit_waiting_threads(max_threads: int | None) -> None:
+    """Set how many threads of this process may wait for one service. None means no limit.
+
+    This applies only to `ThreadSlots` that are created later.
+    """
+    global _max_threads
+    _max_threads = max_threads
 
 
-def serves_requests() -> bool:
+def is_web_process() -> bool:
     """Return whether this process serves web requests."""
-    return _most is not None
+    return _max_threads is not None
 
 
-class Hanging(Exception):
-    """Raised if the maximum number of threads already waits for a service that does not respond."""
+class ServiceHanging(Exception):
+    """Raised if too many threads are already waiting for a service that does not respond."""
 
 
-class Places:
-    """A limit on the threads that wait for one outside service.
+class ThreadSlots:
+    """A limited number of slots for threads that wait for one outside service.
 
-    A fast service frees its places at once, so the limit is not noticed. While one hangs, further
-    threads are refused immediately, until a call succeeds again.
+    A fast service frees its slots at once, so the limit is not noticed. While the service hangs,
+    further threads are refused immediately, until a call succeeds again.
     """
 
     def __init__(self) -> None:
-        # The worker sets it before it loads the site, whose modules make their places.
-        self._most = _most
-        self._free = BoundedSemaphore(_most or 1)
-        self._hangs = False
+        # The worker sets it before it loads the site, whose modules make their slots.
+        self._max_threads = _max_threads
+        self._free_slots = BoundedSemaphore(_max_threads or 1)
+        self._is_hanging = False
 
     @contextmanager
-    def take(self) -> Iterator[None]:
-        """Hold a place within the context. Raises Hanging if none becomes free."""
-        if self._most is None:
+    def take_slot(self) -> Iterator[None]:
+        """Hold a slot within the context. Raises ServiceHanging if none becomes free."""
+        if self._max_threads is None:
             yield
             return
         # No lock: at worst one more thread waits for a second, or one more call is refused.
-        if not self._free.acquire(timeout=0 if self._hangs else PATIENCE_SECONDS):
-            self._hangs = True
-            raise Hanging
+        if not self._free_slots.acquire(timeout=0 if self._is_hanging else PATIENCE_SECONDS):
+            self._is_hanging = True
+            raise ServiceHanging
         try:
             yield
-            self._hangs = False
+            self._is_hanging = False
         finally:
-            self._free.release()
+            self._free_slots.release()

@@ -1,9 +1,9 @@
-"""Periodic work: each job says beside itself how often it is done, what it counts, and why.
+"""Register periodic jobs, each with how often it runs, what it counts, and why.
 
-    @daily(counts="people reminded of tokens", why="Programs fail when a token ends.")
+    @register_daily(counts="people reminded of tokens", why="Programs fail when a token ends.")
     def remind_of_tokens() -> int:
 
-`core.jobs.periodic` finds these modules by themselves and does the work. Pure: no database.
+`core.jobs.periodic` finds these modules automatically and runs the jobs. Pure: no database.
 """
 
 from collections.abc import Callable
@@ -13,95 +13,107 @@ from typing import NamedTuple, TypeVar
 Job = TypeVar("Job", bound=Callable[..., object])
 
 
-class Pace(NamedTuple):
-    """How often work is done. `name` is that of its claim (`core.jobs.periodic`)."""
+class JobInterval(NamedTuple):
+    """The time between two runs of a job. `name` identifies its claim (`core.jobs.periodic`)."""
 
     name: str
-    each: timedelta
+    length: timedelta
 
 
-MINUTELY = Pace("site.minutely", timedelta(seconds=50))  # who calls each minute may be early
-QUARTERLY = Pace("site.quarterly", timedelta(minutes=15))
-DAILY = Pace("site.daily", timedelta(days=1))
-PACES = (MINUTELY, QUARTERLY, DAILY)
+MINUTELY = JobInterval(
+    "site.minutely", timedelta(seconds=50)
+)  # a caller of each minute may be early
+QUARTER_HOURLY = JobInterval("site.quarterly", timedelta(minutes=15))
+DAILY = JobInterval("site.daily", timedelta(days=1))
+INTERVALS = (MINUTELY, QUARTER_HOURLY, DAILY)
 
 
-class Periodic(NamedTuple):
-    """Periodic work: the job, how often it is done, what it counts, and why it is done.
+class PeriodicJob(NamedTuple):
+    """A periodic job.
 
-    do: takes nothing and returns a number, which the log tells with the words of `counts`.
+    function: takes no arguments and returns a number. interval: how often it runs.
+    counts: what the number counts, for the log. why: why the job exists.
     """
 
-    do: Callable[[], int]
-    pace: Pace
+    function: Callable[[], int]
+    interval: JobInterval
     counts: str
     why: str
 
 
-SCHEDULE: dict[str, Periodic] = {}
-"""Work that one machine does at a time, by the names of its functions."""
-SWEEPS: dict[str, Callable[[], object]] = {}
-"""Work of each sweep, on each machine, by the names of its functions."""
-TIDYING: dict[str, Callable[[int], int]] = {}
-"""What deletes rows once a day, by the names of its functions."""
+SCHEDULED_JOBS: dict[str, PeriodicJob] = {}
+"""Jobs that run on one machine at a time, by function name."""
+SWEEP_JOBS: dict[str, Callable[[], object]] = {}
+"""Jobs of each sweep, which run on every machine, by function name."""
+TIDYING_JOBS: dict[str, Callable[[int], int]] = {}
+"""Jobs that delete rows once a day, by function name."""
 
 
-def _periodically(pace: Pace, counts: str, why: str) -> Callable[[Job], Job]:
+def _register_at_interval(interval: JobInterval, counts: str, why: str) -> Callable[[Job], Job]:
     def register(job: Job) -> Job:
-        name = _checked_name(job, {"counts": counts, "why": why})
-        SCHEDULE[name] = Periodic(job, pace, counts, why)  # type: ignore[arg-type]
+        name = _check_name(job, {"counts": counts, "why": why})
+        SCHEDULED_JOBS[name] = PeriodicJob(job, interval, counts, why)  # type: ignore[arg-type]
         return job
 
     return register
 
 
-def minutely(*, counts: str, why: str) -> Callable[[Job], Job]:
-    """Have a function done each minute. It takes nothing and returns how many `counts` it did."""
-    return _periodically(MINUTELY, counts, why)
+def register_minutely(*, counts: str, why: str) -> Callable[[Job], Job]:
+    """Return a decorator that registers a function to run every minute.
+
+    The function takes no arguments and returns a number.
+
+    counts: what the number counts, for the log. why: why the job exists.
+    """
+    return _register_at_interval(MINUTELY, counts, why)
 
 
-def quarterly(*, counts: str, why: str) -> Callable[[Job], Job]:
-    """Have a function done each quarter of an hour, as `minutely`."""
-    return _periodically(QUARTERLY, counts, why)
+def register_quarter_hourly(*, counts: str, why: str) -> Callable[[Job], Job]:
+    """Return a decorator for a function to run every 15 minutes. See `register_minutely`."""
+    return _register_at_interval(QUARTER_HOURLY, counts, why)
 
 
-def daily(*, counts: str, why: str) -> Callable[[Job], Job]:
-    """Have a function done once a day, as `minutely`."""
-    return _periodically(DAILY, counts, why)
+def register_daily(*, counts: str, why: str) -> Callable[[Job], Job]:
+    """Return a decorator for a function to run once a day. See `register_minutely`."""
+    return _register_at_interval(DAILY, counts, why)
 
 
-def each_sweep(*, why: str) -> Callable[[Job], Job]:
-    """Have a function done every half minute on each machine. It takes nothing."""
+def register_sweep(*, why: str) -> Callable[[Job], Job]:
+    """Return a decorator for a function to run every half minute on each machine.
 
-    def register(job: Job) -> Job:
-        SWEEPS[_checked_name(job, {"why": why})] = job
-        return job
-
-    return register
-
-
-def tidied_daily(*, why: str) -> Callable[[Job], Job]:
-    """Have a function delete rows once a day.
-
-    It takes how many it may delete at most, and returns how many it deleted. When it deletes as
-    many as it may, the next sweep calls it again.
+    The function takes no arguments. why: why the job exists.
     """
 
     def register(job: Job) -> Job:
-        TIDYING[_checked_name(job, {"why": why})] = job  # type: ignore[assignment]
+        SWEEP_JOBS[_check_name(job, {"why": why})] = job
         return job
 
     return register
 
 
-def _checked_name(job: Callable[..., object], words: dict[str, str]) -> str:
-    """Return a job's name. Raises TypeError if words are empty, or another job has the name.
+def register_daily_tidying(*, why: str) -> Callable[[Job], Job]:
+    """Return a decorator for a function that deletes rows once a day.
 
-    Monitors know work by its name.
+    The function takes the maximum number of rows to delete, and returns how many it deleted. If it
+    reaches the maximum, the next sweep calls it again. why: why the job exists.
+    """
+
+    def register(job: Job) -> Job:
+        TIDYING_JOBS[_check_name(job, {"why": why})] = job  # type: ignore[assignment]
+        return job
+
+    return register
+
+
+def _check_name(job: Callable[..., object], descriptions: dict[str, str]) -> str:
+    """Return a job's name, by which monitors know it.
+
+    Raises TypeError if one of `descriptions` is empty, or another job has the name. descriptions:
+    the texts that describe the job, by parameter.
     """
     name = job.__name__
-    if missing := [part for part, text in words.items() if not text]:
+    if missing := [parameter for parameter, text in descriptions.items() if not text]:
         raise TypeError(f"The periodic work {name} lacks: {', '.join(missing)}.")
-    if name in SCHEDULE or name in SWEEPS or name in TIDYING:
+    if name in SCHEDULED_JOBS or name in SWEEP_JOBS or name in TIDYING_JOBS:
         raise TypeError(f"There is periodic work {name} already.")
     return name

@@ -1,71 +1,75 @@
-"""Plug-ins: metrics, field types and file formats from other people's packages.
+"""Load plug-ins: metrics, field types and file formats from other people's packages.
 
-A package offers one in its `pyproject.toml`, and the site that has it installed finds it:
+A package declares them in its `pyproject.toml`, and a site that has it installed finds them:
 
     [project.entry-points."dynabench.metrics"]
     word_error_rate = "my_package.metrics:WordErrorRate"
 
-Only operators install packages, so what is found here is trusted like the site's own code. It runs
-in web processes and workers, and never sees the sandbox.
+Only operators install packages, so plug-ins are trusted like the site's own code. They run in web
+processes and workers, not in the sandbox.
 """
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-Register = Callable[[str, Any], None]
+RegisterPlugin = Callable[[str, Any], None]
 
-GROUPS = {
+EXPECTED_OBJECTS = {
     "dynabench.metrics": "a class with a name, derived from evaluation.scoring.metrics.Metric",
     "dynabench.field_types": "a class with a name, derived from tasks.config.components.FieldType",
     "dynabench.formats": "a tasks.formats.base.Format; its name is that of the entry point",
 }
-"""What an entry point of each group names."""
+"""A description of the object that an entry point must name, by group."""
 
 
 class PluginError(RuntimeError):
-    """Raised for a plug-in that cannot be loaded; the site does not start with it."""
+    """Raised if a plug-in cannot be loaded. The site then does not start."""
 
     def __init__(self, plugin: EntryPoint, reason: str) -> None:
+        # Entry points made by hand, as in tests, belong to no package.
         package = plugin.dist.name if plugin.dist else "a package"
         super().__init__(
-            f"{plugin.group} {plugin.name} of {package} cannot be loaded: {reason} "
-            f"It must be {GROUPS[plugin.group]}. Mend the package or uninstall it."
+            f"{plugin.group} {plugin.name} of {package} cannot be loaded: {reason} It must be "
+            f"{EXPECTED_OBJECTS[plugin.group]}. Fix the package or uninstall it."
         )
 
 
-_waiting: list[tuple[str, type, Register]] = []
+_pending_groups: list[tuple[str, type, RegisterPlugin]] = []
 _is_loading = False
 
 
-def load_plugins(group: str, kind: type, register: Register = lambda name, offered: None) -> None:
-    """Register what installed packages offer in a group of entry points.
+def load_plugins(
+    group: str, kind: type, register: RegisterPlugin = lambda name, offered: None
+) -> None:
+    """Register the objects that installed packages offer in a group of entry points.
 
     kind: the class of which each object must be a subclass or an instance. register: called with
     the name and the object. Raises PluginError, which names the package, if an object cannot be
     imported or is of another kind.
 
-    Loading a module of a package may import code that calls this again; then the outer call loads
-    that group after the import.
+    Importing a package may call this function again. The outer call then loads that group after the
+    import.
     """
     global _is_loading
-    _waiting.append((group, kind, register))
+    _pending_groups.append((group, kind, register))
     if _is_loading:
         return
     _is_loading = True
     try:
-        while _waiting:
-            _load_group(*_waiting.pop(0))
+        while _pending_groups:
+            _load_group(*_pending_groups.pop(0))
     finally:
         _is_loading = False
 
 
-def _load_group(group: str, kind: type, register: Register) -> None:
-    names: set[str] = set()
+def _load_group(group: str, kind: type, register: RegisterPlugin) -> None:
+    loaded_names: set[str] = set()
+    # In one order, so that every process registers and refuses alike.
     for plugin in sorted(entry_points(group=group), key=lambda plugin: plugin.name):
-        if plugin.name in names:
+        if plugin.name in loaded_names:
             raise PluginError(plugin, "another package offers the same name.")
-        names.add(plugin.name)
+        loaded_names.add(plugin.name)
         try:
             plugin_object = plugin.load()
         except Exception as error:  # whatever a package of others raises at its import

@@ -1,21 +1,21 @@
-"""Questions that a room asks of a later one, without importing it or naming its tables.
+"""Let a room call functions of a later one, without importing it or naming its tables.
 
-A room may read only earlier ones. Where it needs to know something that a later room decides, such
-as whether people have confirmed an example, it declares the question:
+A room may import only earlier ones. If it needs to know something that a later room decides, such
+as whether people have confirmed an example, it declares a question:
 
-    @question
-    def are_confirmed() -> Q:
+    @declare_question
+    def build_confirmed_condition() -> Q:
         '''Return the condition of examples that people have confirmed.'''
-        raise Unanswered
+        raise UnansweredQuestion
 
-and the later room, which may import the earlier one, answers it when the site starts:
+The later room, which may import the earlier one, answers it when the site starts:
 
-    @are_confirmed.answer
+    @build_confirmed_condition.answer
     def _() -> Q:
         return Q(consensus__is_verified=True)
 
-`tests/test_rooms.py` sees that each question has an answer, and that no room reaches a later one by
-the name of a relation instead.
+A test checks that each question has an answer, and that no room reaches a later one by the name of
+a relation.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Unanswered(LookupError):
-    """Raised by the body of a question that no room answers."""
+class UnansweredQuestion(LookupError):
+    """Raised if a question is called that no room has answered."""
 
 
 class RoomQuestion(Generic[P, T]):
     """A function that an earlier room declares and a later room implements."""
 
-    def __init__(self, asked: Callable[P, T]) -> None:
+    def __init__(self, function: Callable[P, T]) -> None:
         self._answer: Callable[P, T] | None = None
-        self.name = f"{asked.__module__}.{asked.__qualname__}"
-        update_wrapper(self, asked)
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        update_wrapper(self, function)
 
     @property
     def is_answered(self) -> bool:
@@ -51,18 +51,18 @@ class RoomQuestion(Generic[P, T]):
         return function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the implementation's result. Raises Unanswered without an implementation."""
+        """Return the implementation's result. Raises UnansweredQuestion if there is none."""
         if self._answer is None:
-            raise Unanswered(self.name)
+            raise UnansweredQuestion(self.name)
         return self._answer(*args, **kwargs)
 
 
 QUESTIONS: list[RoomQuestion[..., Any]] = []
-"""All questions that were declared."""
+"""All declared questions."""
 
 
-def question(function: Callable[P, T]) -> RoomQuestion[P, T]:
-    """Declare a question. The docstring of the function describes its result."""
-    declared = RoomQuestion(function)
-    QUESTIONS.append(declared)
-    return declared
+def declare_question(function: Callable[P, T]) -> RoomQuestion[P, T]:
+    """Turn a function into a question and return it. Its docstring describes the answer."""
+    question = RoomQuestion(function)
+    QUESTIONS.append(question)
+    return question

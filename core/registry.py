@@ -1,8 +1,8 @@
-"""Registries: classes in the files of a folder that are found by themselves, or refused.
+"""Registries of classes that are found automatically in the files of a folder.
 
-A base class lists in PARTS what each member must bring. Whoever adds a member writes one file:
-importing it registers the class, and a class that lacks a part is refused at that moment, not when
-somebody first opens the page that needs the part.
+A base class lists in PARTS what each member must define. To add a member, write one file: importing
+it registers the class. A class that lacks a part is refused at import, not when somebody first
+opens the page that needs the part.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def import_modules(path: Iterable[str], package: str) -> list[ModuleType]:
-    """Import every module of a folder, so that what is in it registers itself; return them.
+    """Import every module of a package, so that its members register; return the modules.
 
     path: the package's `__path__`. package: its `__name__`.
     """
@@ -21,13 +21,15 @@ def import_modules(path: Iterable[str], package: str) -> list[ModuleType]:
 
 
 def check_parts(member: type, parts: Sequence[str], noun: str, name: str) -> None:
-    """Raise TypeError if a class lacks parts, with the names of all that it lacks.
+    """Raise TypeError, naming all missing parts, if a class lacks some.
 
-    An abstract method is lacking. noun, name: of what and which, such as "field type" and "year".
+    An abstract method counts as missing. noun, name: the kind and the name of the class for the
+    message, such as "field type" and "year".
     """
     missing_parts = []
     for part in parts:
         value = getattr(member, part, None)
+        # A base class may declare a part with None, or as an abstract method.
         if value is None or getattr(value, "__isabstractmethod__", False):
             missing_parts.append(part)
     if missing_parts:
@@ -37,11 +39,12 @@ def check_parts(member: type, parts: Sequence[str], noun: str, name: str) -> Non
 def register_member(
     member: Any, name: str, registry: dict[str, Any], *, noun: str, max_chars: int | None = None
 ) -> None:
-    """Give a class its name, and put an instance of it into a registry.
+    """Set a class's name, and add an instance of it to a registry.
 
     Raises TypeError if the class lacks one of its PARTS, or if the name is taken or too long.
 
-    noun: what it is, such as "notice". max_chars: the width of the column that stores names.
+    noun: the kind of the class, such as "notice". max_chars: the width of the column that stores
+    names.
     """
     check_parts(member, member.PARTS, noun, name)
     if name in registry:

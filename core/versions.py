@@ -1,4 +1,4 @@
-"""Which version of the site this is."""
+"""The version of the site."""
 
 import tomllib
 from functools import cache
@@ -7,7 +7,7 @@ from django.conf import settings
 
 
 @cache
-def version() -> str:
+def get_version() -> str:
     """Return the version in `pyproject.toml`, its only source."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     return str(project["project"]["version"])

@@ -1,7 +1,7 @@
-"""The Django project; and `from dynabench import DynabenchClient` for those who use its API.
+"""The Django project. For users of the API, `from dynabench import DynabenchClient` works, too.
 
-Django imports it first: so the client, and what it needs, comes only to those who ask for it. The
-wheel `dynabench-client` has `dynabench/client/top_level.py` in its place.
+Django imports this module first, so the client and its dependencies are only imported on
+access. In the wheel `dynabench-client`, `dynabench/client/top_level.py` takes its place.
 """
 
 from typing import TYPE_CHECKING, Any

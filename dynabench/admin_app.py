@@ -1,7 +1,10 @@
-"""Django's admin with a site of our own; a module of its own, as an app has one configuration."""
+"""Django's admin with the site's own admin site class.
+
+It has a module of its own, because Django accepts one default configuration per module.
+"""
 
 from django.contrib.admin.apps import AdminConfig
 
 
-class DeskConfig(AdminConfig):
-    default_site = "tasks.desk.Desk"
+class SiteAdminConfig(AdminConfig):
+    default_site = "tasks.admin_site.TaskAdminSite"

@@ -1,15 +1,12 @@
-"""The API's addresses below /api/v1/, and what its schema says of all of them."""
+"""The API's addresses below /api/v1/, and the parts of its schema that all of them share."""
 
 import sys
-from functools import lru_cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.template import loader
 from django.urls import include, path, re_path
-from django.utils.translation import get_language
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework import exceptions
 from rest_framework.permissions import AllowAny
@@ -18,7 +15,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.accounts import api as accounts
-from core.web.outages import api_error, unavailable
+from core.web.outages import respond_api_error, respond_unavailable
+from dynabench.api_page import CachedSchemaGenerator, EndpointList
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -28,12 +26,12 @@ ERROR_SCHEMA = {
             "type": "object",
             "required": ["code", "message", "fields"],
             "properties": {
-                "code": {"type": "string", "description": "One word for programs."},
-                "message": {"type": "string", "description": "What is wrong and how to mend it."},
+                "code": {"type": "string", "description": "An error code for programs."},
+                "message": {"type": "string", "description": "What is wrong and how to fix it."},
                 "fields": {
                     "type": "object",
                     "additionalProperties": {"type": "array", "items": {"type": "string"}},
-                    "description": "Messages by field, for what did not validate.",
+                    "description": "Error messages by field, for invalid input.",
                 },
             },
         }
@@ -51,24 +49,25 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "http", "scheme": "bearer"}
 
 
-def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+def add_error_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the common error format and Retry-After to every operation of the schema.
 
-    Also closes the request bodies, because unknown fields are refused (`core.web.api.read`).
+    Also declares that request bodies accept no further properties, because unknown fields are
+    refused (`core.web.api.read`).
     """
-    for name, shape in result["components"].get("schemas", {}).items():
-        if name.endswith("Request") and "properties" in shape:
-            shape["additionalProperties"] = False
+    for name, schema in result["components"].get("schemas", {}).items():
+        if name.endswith("Request") and "properties" in schema:
+            schema["additionalProperties"] = False
     result["components"].setdefault("schemas", {})["Error"] = (
         ERROR_SCHEMA  # none: no address was found
     )
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    retry = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    retry_header = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     errors = {
-        "4XX": {"description": "It cannot be done as asked.", "content": content},
-        "429": {"description": "Too many requests.", "content": content, "headers": retry},
-        "503": {"description": "Busy.", "content": content, "headers": retry},
-        "5XX": {"description": "The site failed, or has no room.", "content": content},
+        "4XX": {"description": "The request is invalid or not allowed.", "content": content},
+        "429": {"description": "Too many requests.", "content": content, "headers": retry_header},
+        "503": {"description": "Busy.", "content": content, "headers": retry_header},
+        "5XX": {"description": "An internal error, or the site is overloaded.", "content": content},
     }
     for operations in result["paths"].values():
         for operation in operations.values():
@@ -79,15 +78,16 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return the response for an unexpected error or an unavailable part of the site.
 
-    In the API's format for the API, otherwise a page.
+    It is in the API's format for URLs of the API, otherwise a page. Reads the exception that is
+    being handled.
     """
-    if (down := unavailable(request, sys.exc_info()[1])) is not None:
-        return down
+    if (unavailable_response := respond_unavailable(request, sys.exc_info()[1])) is not None:
+        return unavailable_response
     if not request.path.startswith("/api/"):  # no context processors: one of them may be at fault
         page = loader.render_to_string("500.html", {"request": request})
         return HttpResponse(page, status=500)
     message = f"The site failed. Tell its operator the number {getattr(request, 'id', '')}."
-    return api_error("server_error", message, 500)
+    return respond_api_error("server_error", message, 500)
 
 
 class UnknownUrlView(APIView):
@@ -97,22 +97,10 @@ class UnknownUrlView(APIView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        raise exceptions.NotFound("There is nothing at this address. See /api/v1/docs/.")
+        raise exceptions.NotFound("Unknown API URL. See /api/v1/docs/.")
 
     def get(self, request: Request, rest: str) -> Response:  # pragma: no cover
         raise exceptions.NotFound
-
-
-class CachedSchemaGenerator(SchemaGenerator):
-    """The public schema, cached for each process because it takes a second to generate."""
-
-    def get_schema(self, request: Request | None = None, public: bool = False) -> Any:
-        return _generate_schema(self.api_version, get_language())
-
-
-@lru_cache(maxsize=8)
-def _generate_schema(version: str | None, language: str | None) -> Any:
-    return SchemaGenerator(api_version=version).get_schema(public=True)  # type: ignore[no-untyped-call]
 
 
 urlpatterns = [
@@ -127,13 +115,17 @@ urlpatterns = [
         name="schema",
     ),
     path("", include("dynabench.webhooks.api")),
-    path("docs/", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="docs"),
+    path("docs/", EndpointList.as_view(), name="docs"),
+    path(
+        "docs/try/", SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]), name="try"
+    ),
     path("", include("tasks.api.urls")),
     path("", include("annotation.api.urls")),
     path("", include("validation.api.urls")),
     path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
     path("", include("dynabench.campaigns.api")),
+    path("", include("dynabench.catches.api")),
     path("", include("dynabench.communities.own_api")),
     path("", include("dynabench.communities.api")),
     path("", include("dynabench.manage.api")),

@@ -1,4 +1,4 @@
-"""Liveness and readiness of this process and the site's parts, for supervisors."""
+"""Health checks for supervisors: whether this process lives and the site's parts are ready."""
 
 import threading
 import time
@@ -14,40 +14,42 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 
 from core.errors import Unavailable
-from core.versions import version
-from core.web.outages import unavailable
+from core.versions import get_version
+from core.web.outages import respond_unavailable
 from dynabench.operations.soundness.health import check_schema, check_static_files, read_part_states
 
 CACHE_SECONDS = 1.0
-_asking = threading.Lock()
-_last: tuple[float, dict[str, str]] | None = None
+_reading_lock = threading.Lock()
+_last_reading: tuple[float, dict[str, str]] | None = None
 
 
 @login_not_required
-def healthz(request: HttpRequest) -> HttpResponse:
+def show_health(request: HttpRequest) -> HttpResponse:
     """Show that the web process responds, and its version.
 
-    It checks nothing else, because a restart would not cure that.
+    Checks nothing else, because restarting the process would not repair anything else.
     """
-    return JsonResponse({"status": "ok", "version": version()})
+    return JsonResponse({"status": "ok", "version": get_version()})
 
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-def open_when_ready(make: Callable[[], Application]) -> Application:
-    """Return the application of `make`, which responds with 503 until its version is set up.
+def open_when_ready(make_application: Callable[[], Application]) -> Application:
+    """Return an application that responds with 503 until its version is set up.
 
-    Before `manage.py migrate` the application would fail or store incomplete rows, and
-    before `collectstatic` each page would fail. `/healthz/` gives the reason, so that a
-    proxy keeps sending people to the former version. The application opens by itself and
-    then never checks again. It is rebuilt on opening, because the closed one knows no
+    Before `manage.py migrate` the application would fail or store incomplete rows, and before
+    `collectstatic` each page would fail. `/healthz/` gives the reason, so that a proxy continues
+    to send people to the former version. The application opens by itself and then never checks
+    again. Then `make_application` is called once more, because the first application knows no
     static files.
     """
-    application, is_open, was_closed = make(), False, False
+    application, is_open, was_closed = make_application(), False, False
     opening_lock = threading.Lock()
 
-    def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def serve_request(
+        environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         nonlocal application, is_open, was_closed
         if is_open:  # nearly always
             return application(environ, start_response)
@@ -60,7 +62,7 @@ def open_when_ready(make: Callable[[], Application]) -> Application:
             with opening_lock:  # of several threads that find it ready, one opens it
                 if was_closed and not is_open:
                     _read_static_names()
-                    application = make()
+                    application = make_application()
                 is_open = True
             return application(environ, start_response)
         was_closed = True
@@ -71,7 +73,7 @@ def open_when_ready(make: Callable[[], Application]) -> Application:
         start_response(f"503 {response.reason_phrase}", list(response.items()))
         return response
 
-    return served
+    return serve_request
 
 
 def _read_static_names() -> None:
@@ -82,7 +84,7 @@ def _read_static_names() -> None:
 
 
 def _explain_unready() -> str:
-    """Return what this version lacks to serve, as a sentence; empty if nothing.
+    """Return what keeps this version from serving, as sentences; "" if nothing does.
 
     Raises DatabaseError or InterfaceError if the database does not respond.
     """
@@ -92,40 +94,41 @@ def _explain_unready() -> str:
 
 def _respond_closed(request: HttpRequest, reason: str) -> HttpResponse:
     if request.path == "/healthz/":
-        body = {"status": "waits", "version": version(), "reason": reason}
+        body = {"status": "waits", "version": get_version(), "reason": reason}
         return JsonResponse(body, status=503, headers={"Retry-After": "5"})
-    error = Unavailable(_("The site is being upgraded. Try again in a minute."), wait=5)
-    response = unavailable(request, error)
+    error = Unavailable(_("We're upgrading the site. Try again in a minute."), wait=5)
+    response = respond_unavailable(request, error)
     assert response is not None  # an Unavailable always has an answer
     return response
 
 
 @login_not_required
-def readyz(request: HttpRequest) -> HttpResponse:
+def show_readiness(request: HttpRequest) -> HttpResponse:
     """Show the state of each part of the site by name; status 503 if one is not ok."""
-    body = _read_parts()
-    failing_parts = [name for name, state in body.items() if state != "ok"]
+    part_states = _get_part_states()
+    failing_parts = [name for name, state in part_states.items() if state != "ok"]
     if not failing_parts:
-        return JsonResponse({"status": "ok", "parts": body})
-    response = JsonResponse({"status": "down", "parts": body}, status=503)
+        return JsonResponse({"status": "ok", "parts": part_states})
+    response = JsonResponse({"status": "down", "parts": part_states}, status=503)
     response["Retry-After"] = "5"
-    response.reason_logged = f"not well: {', '.join(failing_parts)}"  # type: ignore[attr-defined]
+    response.reason_logged = f"unhealthy: {', '.join(failing_parts)}"  # type: ignore[attr-defined]
     return response
 
 
-def _read_parts() -> dict[str, str]:
-    """Return the states of the parts, at most a few seconds old. Only one thread checks at a time.
+def _get_part_states() -> dict[str, str]:
+    """Return the states of the parts by name, at most about CACHE_SECONDS old.
 
-    While a part hangs, only that thread waits; others get the former states.
+    Only one thread checks at a time. While a part hangs, only that thread waits; others get the
+    former states.
     """
-    global _last
-    former_reading = _last
-    if not _asking.acquire(blocking=former_reading is None):
+    global _last_reading
+    former_reading = _last_reading
+    if not _reading_lock.acquire(blocking=former_reading is None):
         assert former_reading is not None  # or this thread had waited
         return former_reading[1]
     try:
-        if _last is None or time.monotonic() - _last[0] > CACHE_SECONDS:
-            _last = (time.monotonic(), read_part_states())
-        return _last[1]
+        if _last_reading is None or time.monotonic() - _last_reading[0] > CACHE_SECONDS:
+            _last_reading = (time.monotonic(), read_part_states())
+        return _last_reading[1]
     finally:
-        _asking.release()
+        _reading_lock.release()

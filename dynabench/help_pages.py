@@ -1,59 +1,112 @@
-"""The help pages, whose texts are in `docs/`."""
+"""The documentation at `/docs/`, rendered from the files in `docs/`."""
+
+from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from core.text.docs import docs_names, docs_page, picture_path
+from core.text.docs import DocsPage, find_picture_path, get_docs_page, list_docs_names
+from core.text.docs_search import cut_question, search_pages
 
 GROUPS = (
-    (_("For owners of tasks"), ("how-to-open-a-round", "how-to-release-a-round", "owners",
-                                "task-config", "statistics", "targets", "datasets", "evaluation",
-                                "arena", "campaigns", "communities")),
-    (_("For people who write and judge"), ("how-to-write-and-judge", "annotators")),
-    (_("For researchers"), ("first-model", "how-to-read-a-leaderboard", "researchers", "client",
-                            "api", "boards")),
-    (_("About this software"), ("states-roles-limits", "glossary", "privacy", "how-to-run-a-site",
-                                "operators", "deploy", "developers")),
+    (_("Writing and judging"), ("how-to-write-and-judge", "annotators", "glossary", "privacy")),
+    (_("Task owners"), ("how-to-open-a-round", "how-to-release-a-round", "benchmark-in-git",
+                        "owners", "task-config", "states-roles-limits", "targets",
+                        "starter-models", "datasets", "traces", "campaigns", "communities",
+                        "arena", "demo")),
+    (_("Researchers"), ("first-model", "how-to-read-a-leaderboard", "researchers", "evaluation",
+                        "statistics", "leaderboard-walk", "boards", "client", "api",
+                        "mcp")),
+    (_("Operators"), ("how-to-run-a-site", "deploy", "operators", "configuration", "runbook",
+                      "cluster", "threat-model", "licences")),
+    (_("Developers"), ("developers", "architecture", "where-is", "extending", "testing",
+                       "locking")),
 )  # fmt: skip
-"""The pages that the list names, by readers; pages link the others."""
+"""The pages, grouped by kind of reader, in reading order."""
+
+
+@dataclass(frozen=True)
+class DocsGroup:
+    """The pages for one kind of reader, as (name, page) pairs."""
+
+    title: str | Promise
+    pages: list[tuple[str, DocsPage]]
 
 
 @login_not_required
 @require_safe
-def docs_list(request: HttpRequest) -> HttpResponse:
-    """Show the list of help pages, grouped by reader."""
-    pages_by_name = {name: docs_page(name) for name in docs_names()}
-    groups = []
-    for words, names in GROUPS:
-        # An installation may lack some of them.
-        groups.append(
-            (words, [(name, pages_by_name[name]) for name in names if pages_by_name.get(name)])
-        )
-    return render(request, "docs/list.html", {"groups": groups})
+def show_docs_list(request: HttpRequest) -> HttpResponse:
+    """Show the contents of the documentation, or the search results for `?q=`."""
+    groups = _list_groups()
+    question = cut_question(request.GET.get("q", ""))
+    values = {"groups": groups, "question": question}
+    if question:
+        values["results"] = search_pages(_list_pages(groups), question)
+    return render(request, "docs/list.html", values)
 
 
 @login_not_required
 @require_safe
-def docs_one(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one help page. Raises Http404 if this installation lacks it."""
-    page = docs_page(name)
+def show_docs_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Show one page, with links to its neighbours. Raises Http404 if this installation lacks it."""
+    page = get_docs_page(name)
     if page is None:
         raise Http404
-    return render(request, "docs/page.html", {"page": page})
+    groups = _list_groups()
+    pages = _list_pages(groups)
+    page_index = [other_name for other_name, _page in pages].index(name)
+    values = {
+        "name": name,
+        "page": page,
+        "groups": groups,
+        "headings": [section for section in page.sections if section.title and section.level == 2],
+        "previous": pages[page_index - 1] if page_index else None,
+        "next": pages[page_index + 1] if page_index + 1 < len(pages) else None,
+    }
+    return render(request, "docs/page.html", values)
 
 
 @login_not_required
 @require_safe
-def docs_picture(request: HttpRequest, name: str) -> FileResponse:
-    """Send a picture of the help pages. Raises Http404 if this installation lacks it."""
-    path = picture_path(name)
+def send_docs_picture(request: HttpRequest, name: str) -> FileResponse:
+    """Send a picture of the documentation. Raises Http404 if this installation lacks it."""
+    path = find_picture_path(name)
     if path is None:
         raise Http404
     response = FileResponse(path.open("rb"))
     # A new release may bring a new picture under the same name.
     patch_cache_control(response, public=True, max_age=3600)
     return response
+
+
+def _list_groups() -> list[DocsGroup]:
+    """Return the pages of this installation, grouped by kind of reader.
+
+    Pages that GROUPS does not list belong to the last group.
+    """
+    pages_by_name: dict[str, DocsPage] = {}
+    for name in list_docs_names():
+        page = get_docs_page(name)
+        if page:
+            pages_by_name[name] = page
+    groups = []
+    for title, names in GROUPS:
+        # An installation may lack some of them.
+        pages = [(name, pages_by_name.pop(name)) for name in names if name in pages_by_name]
+        groups.append(DocsGroup(title, pages))
+    # A page that no group names yet is found in the last one.
+    groups[-1].pages.extend(pages_by_name.items())
+    return [group for group in groups if group.pages]
+
+
+def _list_pages(groups: list[DocsGroup]) -> list[tuple[str, DocsPage]]:
+    """Return the pages of all groups in their order."""
+    pages: list[tuple[str, DocsPage]] = []
+    for group in groups:
+        pages.extend(group.pages)
+    return pages

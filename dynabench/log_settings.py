@@ -1,11 +1,11 @@
-"""Django's settings of logs: one line an event, or one JSON object."""
+"""Django's logging settings: one line per event, or one JSON object."""
 
 import logging
 from typing import Any
 
 
 def build_log_settings(log_format: str, level: str) -> dict[str, Any]:
-    """Return Django's LOGGING. With `json`, Python's warnings are logged too."""
+    """Return Django's LOGGING. With `json`, also starts to log Python's warnings."""
     loggers: dict[str, Any] = {
         # One line a request, at INFO, is noise; httpx says the same of each model call.
         "httpx": {"level": "WARNING"}
@@ -20,7 +20,7 @@ def build_log_settings(log_format: str, level: str) -> dict[str, Any]:
             "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
             "json": {"()": "core.telemetry.logs.JsonLines"},
         },
-        "filters": {"one_line": {"()": "core.web.outages.OneLine"}},
+        "filters": {"one_line": {"()": "core.web.outages.OneLineFilter"}},
         "handlers": {
             "console": {
                 "class": "logging.StreamHandler",

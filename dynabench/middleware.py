@@ -1,4 +1,4 @@
-"""What every request passes through: an id, its language, the content security policy and more."""
+"""The site's middleware: request ids, languages, the content security policy and more."""
 
 import logging
 import uuid
@@ -14,20 +14,20 @@ from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from django_htmx.http import HttpResponseClientRedirect
 
-from core.telemetry.logs import current
-from core.telemetry.tracing import span
-from core.web.outages import unavailable
+from core.telemetry.logs import current_request
+from core.telemetry.tracing import open_span
+from core.web.outages import respond_unavailable
 
 Handler = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger(__name__)
 
 
-def request_id(get_response: Handler) -> Handler:
+def assign_request_id(get_response: Handler) -> Handler:
     """Assign an id to each request, which error pages and log lines show."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request.id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
-        context_token = current.set(request)
+        context_token = current_request.set(request)
         try:
             response = get_response(request)
             response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
@@ -36,16 +36,16 @@ def request_id(get_response: Handler) -> Handler:
                 logger.warning("%s %s %s %s", response.status_code, request.path, *details)
             return response
         finally:
-            current.reset(context_token)
+            current_request.reset(context_token)
 
     return middleware
 
 
-def trace(get_response: Handler) -> Handler:
+def trace_requests(get_response: Handler) -> Handler:
     """Create a tracing span for each request, named after its route, if traces are enabled."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        with span(request.method or "", request_id=request.id) as current_span:  # type: ignore[attr-defined]
+        with open_span(request.method or "", request_id=request.id) as current_span:  # type: ignore[attr-defined]
             response = get_response(request)
             if current_span:
                 # The route and not the path, so that spans of one page have one name.
@@ -59,16 +59,16 @@ def trace(get_response: Handler) -> Handler:
     return middleware
 
 
-class Language(LocaleMiddleware):
-    """Middleware that activates the language chosen by the person or the browser.
+class LanguageMiddleware(LocaleMiddleware):
+    """A middleware that activates the language chosen by the person or the browser.
 
-    The API is always in English.
+    The API is always in English, except for its documentation pages.
     """
 
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
         path = request.path_info
-        if path.startswith("/api/") and not path.endswith("/docs/"):
+        if path.startswith("/api/") and not path.endswith(("/docs/", "/docs/try/")):
             translation.activate(settings.LANGUAGE_CODE)
             request.LANGUAGE_CODE = settings.LANGUAGE_CODE
 
@@ -78,13 +78,16 @@ def build_policy_header(**changes: Sequence[str]) -> str:
 
     changes: directives to replace, such as `frame_ancestors=["'self'"]`.
     """
-    other = {name.replace("_", "-"): sources for name, sources in changes.items()}
-    directives = {**settings.SECURE_CSP, **other}
+    changed_directives = {name.replace("_", "-"): sources for name, sources in changes.items()}
+    directives = {**settings.SECURE_CSP, **changed_directives}
     return "; ".join(f"{name} {' '.join(sources)}" for name, sources in directives.items())
 
 
-def content_security_policy(get_response: Handler) -> Handler:
-    """Send settings.SECURE_CSP. Replace with Django 6's own middleware."""
+def send_content_security_policy(get_response: Handler) -> Handler:
+    """Send settings.SECURE_CSP in a header, unless the view has set this header.
+
+    To be replaced with Django 6's own middleware.
+    """
     policy_header = build_policy_header()
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -95,11 +98,11 @@ def content_security_policy(get_response: Handler) -> Handler:
     return middleware
 
 
-def private_pages(get_response: Handler) -> Handler:
-    """Prevent caching of responses to people who are signed in, also after they sign out.
+def mark_private_pages(get_response: Handler) -> Handler:
+    """Prevent caches from storing responses to signed-in people, so that none outlives a sign-out.
 
-    Keeps a view's own Cache-Control. Looks up no user: if no view asked who the person is, the
-    response is the same for everybody.
+    A view's own Cache-Control is kept. No user is looked up: if nothing asked who the person is,
+    the response is the same for everybody.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -112,7 +115,7 @@ def private_pages(get_response: Handler) -> Handler:
     return middleware
 
 
-class LoginRequired(LoginRequiredMiddleware):
+class LoginMiddleware(LoginRequiredMiddleware):
     """Django's login middleware, without the user lookup on public pages.
 
     Public pages therefore work without a database.
@@ -125,18 +128,19 @@ class LoginRequired(LoginRequiredMiddleware):
         return super().process_view(request, view_func, *args)
 
 
-class Outages(MiddlewareMixin):
-    """Middleware that responds with 503 while a part is down, or after a lock timeout.
+class OutageMiddleware(MiddlewareMixin):
+    """A middleware that responds to outages, such as an unavailable database or a lock timeout.
 
-    Handles exceptions of views; `dynabench.api.server_error` handles those of middleware.
+    The status is the outage's, usually 503. Handles exceptions raised by views;
+    `dynabench.api.server_error` handles those raised by middleware.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Return a page with Retry-After, or None for all other exceptions."""
-        return unavailable(request, exception)
+        return respond_unavailable(request, exception)
 
 
-def no_redirect_for_htmx(get_response: Handler) -> Handler:
+def replace_htmx_redirects(get_response: Handler) -> Handler:
     """Replace the redirect of an htmx request with a response that htmx can handle.
 
     Browsers follow a 3xx silently, so htmx would insert the sign-in page into a panel. A redirect

@@ -1,45 +1,49 @@
-"""A task's own pages: the overview, its rounds with their numbers, its data."""
+"""A task's own pages: the overview, and its data with the rounds and their numbers."""
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import chain
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.utils.safestring import SafeString
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from core.charts import Point, line_chart, reach
-from core.data.adaptive_cache import Kept
+from core.data.adaptive_cache import CachedResult
+from core.days import get_today
 from core.text.markdown import render_markdown
-from core.web.downloads import csv_file
+from core.web.downloads import respond_with_csv
+from core.web.figure_files import respond_with_figure
+from dynabench.catches.services import show_newest_catch
 from dynabench.communities.selectors import find_communities
-from evaluation.dataset_releases.reading import find_latest_datasets, find_public_datasets
-from evaluation.models import Dataset
+from dynabench.release_cards import ReleaseCard, build_release_card
+from dynabench.task_figures import build_task_figures
+from evaluation.dataset_releases.reading import find_datasets_with_public_files
+from leaderboard.arena.board import read_ranks
+from leaderboard.board.editions import describe_edition
 from tasks.access import ALL_KINDS, find_task
 from tasks.config.schema import ShownExample, TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Round, Task
-from tasks.permissions import can_edit, can_review, can_take
+from tasks.permissions import can_download, can_edit, can_review
 from tasks.selectors import find_opened_rounds
 from tasks.targets.failures import find_failures
-from validation.decisions.awaited import JUDGED_STATES
-from validation.rates.rates import Rate
-from validation.statistics.cache import all_numbers
-from validation.statistics.report import as_json, flatten_row
+from validation.decisions.awaited import JUDGED_ROUND_STATES
+from validation.statistics.cache import get_all_numbers
+from validation.statistics.report import convert_to_json, flatten_row
 
-NumberedRound = tuple[Round, Kept]
+NumberedRound = tuple[Round, CachedResult]
 MAX_FIRST_MODELS = 3
-"""Models in the overview."""
+"""The maximum number of models in the overview."""
 
 
 @login_not_required
-def overview(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the task's goal, the numbers of people and models, and the best models."""
+def show_overview(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the task's goal, its numbers of people and models, and its best models."""
     task = find_task(request, code, kinds=ALL_KINDS)
     rounds = find_opened_rounds([task])
+    # A paused round is still the one that people write for.
     live_round = next((round for round in rounds if round.state in ("open", "paused")), None)
     description = ""
     if live_round:
@@ -49,7 +53,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         **_build_frame_values(request, task, "overview"),
         "communities": find_communities(task, request.user),
         "round": live_round,
-        "is_judged": any(round.state in JUDGED_STATES for round in rounds),
+        "is_judged": any(round.state in JUDGED_ROUND_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
         "description": description,
@@ -58,8 +62,12 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         "newest": next(reversed(numbered_rounds), None),
         "is_counting": len(numbered_rounds) < len(rounds),
         "share_scale": (0.0, 1.0),
-        "gap": _draw_gap(numbered_rounds),
+        "gap": build_task_figures(numbered_rounds, get_today()).get("people-and-model"),
+        "files": _build_chart_url_prefix(task),
         **_find_best_models(task),
+        "newest_catch": show_newest_catch(request.user, task)
+        if config.kind == "examples"
+        else None,
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
     if values["can_review"]:
@@ -78,70 +86,100 @@ def _build_frame_values(request: HttpRequest, task: Task, tab_name: str) -> dict
 
 
 def _find_best_models(task: Task) -> dict[str, Any]:
-    """Return the best models by the owner's weights, and a scale that fits their intervals."""
-    from leaderboard.board.page import rank_first_models  # it loads numpy
+    """Return the template's values: the best models by the owner's weights, and their axis.
+
+    Of an arena only the ranks as the board has cached them: `ranked`, (name, rank) of each.
+    """
+    if task.config.kind == "arena":
+        # In the board's order. Nothing is computed here: the board itself does that.
+        ranked = list(read_ranks(task).items())
+        return {"top": [], "ranked": ranked[:MAX_FIRST_MODELS]}
+    from leaderboard.board.first_models import rank_first_models  # it loads numpy
 
     board = rank_first_models(task)
-    first = board["top"][:MAX_FIRST_MODELS]
-    cells = [row.dynascore for row, _score, _interval in first]
-    return {**board, "top": first, "scale": reach(chain.from_iterable(cells))}
+    return {**board, "top": board["top"][:MAX_FIRST_MODELS]}
 
 
 @login_not_required
-def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the rounds of a task with their models, numbers and charts."""
-    task = find_task(request, code)
-    rounds = find_opened_rounds([task])
-    numbered_rounds = _pair_with_numbers(rounds)
-    datasets: Mapping[int, Dataset] = {}
-    if can_take(request.user, task):
-        datasets = find_latest_datasets(rounds)
-    counts_by_round = {round.pk: counts for round, counts in numbered_rounds}
-    values = {
-        **_build_frame_values(request, task, "rounds"),
-        "rounds": [
-            (round, counts_by_round.get(round.pk), datasets.get(round.pk)) for round in rounds
-        ],
-        "numbered": [(round, counts.numbers) for round, counts in numbered_rounds],
-        "is_counting": len(numbered_rounds) < len(rounds),
-        "has_examples": any(counts.numbers["collected"] for _round, counts in numbered_rounds),
-        "counted_at": min((counts.counted_at for _round, counts in numbered_rounds), default=None),
-        "trend": _draw_chart(numbered_rounds, {"vMER": "vmer"}, _("vMER by round")),
-        "gap": _draw_gap(numbered_rounds),
-        "is_open": any(round.state == Round.State.OPEN for round in rounds),
-    }
-    return render(request, "tasks/rounds.html", values)
-
-
-@login_not_required
-def task_data(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the downloads of a task, their authors and their licences."""
+def show_task_data(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the task's rounds with their numbers and downloads, then authors and licence."""
     task = find_task(request, code, kinds=ALL_KINDS)
-    about, may_take = task.config.about, can_take(request.user, task)
-    datasets = []
-    if may_take:
-        datasets = find_public_datasets(find_opened_rounds([task]))
+    about, may_take = task.config.about, can_download(request.user, task)
     values = {
         **_build_frame_values(request, task, "data"),
-        "datasets": datasets,
         "takes": may_take,
         "people": render_markdown(about.people),
         "ethics": render_markdown(about.ethics),
     }
+    if task.config.kind != "arena":
+        values |= _build_round_values(request, task, may_take)
     return render(request, "tasks/data.html", values)
 
 
+def _build_round_values(request: HttpRequest, task: Task, may_take: bool) -> dict[str, Any]:
+    """Return the template's values with the rounds, their numbers, datasets and charts."""
+    rounds = find_opened_rounds([task])
+    numbered_rounds = _pair_with_numbers(rounds)
+    releases: Mapping[int, ReleaseCard] = {}
+    if may_take:
+        # Those who may not take the data see no links that would refuse them.
+        releases = {
+            dataset.round.pk: build_release_card(request, dataset)
+            for dataset in find_datasets_with_public_files(rounds)
+        }
+    counts_by_round = {round.pk: counts for round, counts in numbered_rounds}
+    return {
+        "rounds": [
+            (round, counts_by_round.get(round.pk), releases.get(round.pk))
+            for round in reversed(rounds)
+        ],
+        "newest_release": next(iter(releases.values()), None),
+        "numbered": [(round, counts.numbers) for round, counts in numbered_rounds],
+        "is_counting": len(numbered_rounds) < len(rounds),
+        "has_examples": any(counts.numbers["collected"] for _round, counts in numbered_rounds),
+        "counted_at": min((counts.counted_at for _round, counts in numbered_rounds), default=None),
+        "figures": build_task_figures(numbered_rounds, get_today()),
+        "files": _build_chart_url_prefix(task),
+        "is_open": any(round.state == Round.State.OPEN for round in rounds),
+    }
+
+
+def _build_chart_url_prefix(task: Task) -> str:
+    """Return the beginning of the URLs of the chart files."""
+    return reverse("task-chart", args=[task.code, "x", "svg"]).removesuffix("x.svg")
+
+
 @login_not_required
-def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
+def send_task_chart(request: HttpRequest, code: str, name: str, format: str) -> HttpResponse:
+    """Return a chart of the task's rounds as a file."""
+    task = find_task(request, code)
+    # As on the page, so that a file never says something else.
+    figures = build_task_figures(_pair_with_numbers(find_opened_rounds([task])), get_today())
+    return respond_with_figure(
+        request,
+        figures,
+        name,
+        format,
+        prefix=task.code,
+        page=reverse("task-data", args=[code]),
+        edition=describe_edition(task),
+    )
+
+
+@login_not_required
+def export_numbers(request: HttpRequest, code: str, kind: str) -> HttpResponse:
     """Download all numbers of each round as JSON, or as CSV with one line per round.
 
-    Status 503 while a large round is counted for the first time.
+    While a large round is counted for the first time, the status is 503.
     """
     task = find_task(request, code)
-    rows = _build_rows(task)
+    rows = _build_number_rows(task)
     if rows is None:
-        words = _("The numbers are being counted. Ask again in a minute.")
-        response = HttpResponse(f"{words}\n", status=503, content_type="text/plain; charset=utf-8")
+        message = _("We're still calculating these numbers. Try again in a minute.")
+        response = HttpResponse(
+            f"{message}\n", status=503, content_type="text/plain; charset=utf-8"
+        )
+        # Programs wait as long as the sentence tells people to.
         response["Retry-After"] = "60"
         return response
     if kind == "json":
@@ -149,81 +187,55 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
     lines: list[Any] = [["round"]]
     table = [flatten_row(row) for row in rows]
     if table:
+        # All rows have the same keys, as one function makes them.
         lines = [table[0].keys()]
         lines += [row.values() for row in table]
-    return csv_file(lines, f"{task.code}-numbers.csv")
+    return respond_with_csv(lines, f"{task.code}-numbers.csv")
 
 
-def _build_rows(task: Task) -> list[dict[str, Any]] | None:
-    """Return the rounds' numbers, or None while a round is counted for the first time."""
+def _build_number_rows(task: Task) -> list[dict[str, Any]] | None:
+    """Return the rounds' numbers; None while a round is counted for the first time."""
     rounds = find_opened_rounds([task])
-    cached_numbers = all_numbers(rounds)
+    cached_numbers = get_all_numbers(rounds)
     if len(cached_numbers) < len(rounds):
         return None
     rows = []
     for round in rounds:
-        counted = cached_numbers[round.pk]
-        about = {"round": round.number, "counted_at": counted.counted_at}
-        rows.append({**about, **as_json(counted.numbers)})
+        round_numbers = cached_numbers[round.pk]
+        row_key = {"round": round.number, "counted_at": round_numbers.counted_at}
+        rows.append({**row_key, **convert_to_json(round_numbers.numbers)})
     return rows
 
 
 def _pair_with_numbers(rounds: Sequence[Round]) -> list[NumberedRound]:
     """Return (round, numbers) for the rounds whose numbers have been counted."""
-    counts = all_numbers(rounds)
+    counts = get_all_numbers(rounds)
     return [(round, counts[round.pk]) for round in rounds if round.pk in counts]
 
 
-def _draw_gap(numbered_rounds: Sequence[NumberedRound]) -> SafeString | None:
-    accuracies = {_("people"): "human_accuracy", _("models"): "model_accuracy"}
-    return _draw_chart(numbered_rounds, accuracies, _("Accuracy of people and models by round"))
+def _describe_example(config: TaskConfig, example: ShownExample) -> dict[str, Any]:
+    """Return the template's values for a sample example, with changes to its prompt marked.
 
-
-def _draw_chart(
-    numbered_rounds: Sequence[NumberedRound], lines: Mapping[str, str], title: str
-) -> SafeString | None:
-    """Draw rates over the rounds.
-
-    Returns None if fewer than two rounds have a rate, because a table is clearer then.
-    """
-    round_name = _("Round %(number)d")
-    points_by_line = {}
-    for name, key in lines.items():
-        points, rates = [], 0
-        for round, counts in numbered_rounds:
-            words, rate = round_name % {"number": round.number}, counts.numbers[key]
-            if isinstance(rate, Rate):
-                points.append(Point(words, rate.value, rate.low, rate.high))
-                rates += 1
-            else:
-                points.append(Point(words, None))  # a gap in the line
-        if rates < 2:
-            return None
-        points_by_line[name] = points
-    return line_chart(points_by_line, title=title)
-
-
-def _describe_example(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
-    """Return a sample example with its values as text, changes of its prompt marked.
-
-    fields: (title, pieces) of context and input. A piece is (text, whether it is new).
+    `fields` has (title, pieces) for each field of the context and the input. A piece is (text,
+    whether it is new).
     """
     prompt = ""
     if config.support and config.support.prompt_field:
-        prompt = str(case.context.get(config.support.prompt_field, ""))
+        prompt = str(example.context.get(config.support.prompt_field, ""))
     fields = []
-    for name, value in {**case.context, **case.input}.items():
-        words = render_value(config, name, value)
-        pieces = [(words, False)]
+    for name, value in {**example.context, **example.input}.items():
+        text = render_value(config, name, value)
+        pieces = [(text, False)]
         if prompt and name == config.text_field:
-            pieces = _mark_changes(prompt, words)
-        fields.append((config.component(name).title, pieces))
-    return {"reason": case.reason, "fields": fields}
+            pieces = _mark_changes(prompt, text)
+        fields.append((config.get_component(name).title, pieces))
+    return {"reason": example.reason, "fields": fields}
 
 
 def _mark_changes(before: str, after: str) -> list[tuple[str, bool]]:
     """Split the later text into (piece, whether it is new)."""
-    old, new = before.split(), after.split()
-    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    pieces = [(" ".join(new[low:high]), tag != "equal") for tag, _a, _b, low, high in steps]
+    old_words, new_words = before.split(), after.split()
+    # Otherwise words that are frequent in a long text would not be compared.
+    steps = SequenceMatcher(None, old_words, new_words, autojunk=False).get_opcodes()
+    pieces = [(" ".join(new_words[low:high]), tag != "equal") for tag, _a, _b, low, high in steps]
     return [piece for piece in pieces if piece[0]]

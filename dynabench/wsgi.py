@@ -1,12 +1,12 @@
 """The web process: `gunicorn dynabench.wsgi`.
 
-It is prepared in this order, in which each step changes what the next one imports:
+It is prepared in this order, because each step changes what the next one imports:
 
-1. Environment variables, which libraries read once, when they are loaded.
-2. The settings. A wrong one ends the start with one line.
-3. Figures and traces, which hook into libraries before these are loaded.
-4. The apps, and only then what reads models.
-5. The application, and the garbage collector as a serving process needs it.
+1. The environment variables that libraries read once, when they are loaded.
+2. The settings. An invalid one ends the start with a one-line message.
+3. Metrics and traces, which hook into libraries before these are loaded.
+4. The apps, and only then whatever uses models.
+5. The application, and the garbage collector, tuned for a serving process.
 """
 
 import gc
@@ -18,12 +18,12 @@ from django.core.handlers.wsgi import WSGIHandler
 from gunicorn.errors import AppImportError
 
 from core.env import EnvError
-from core.telemetry.measures import count_together
+from core.telemetry.measures import set_up_shared_counters
 from core.telemetry.tracing import start_tracing
-from core.web.frames import with_room
+from core.web.frames import wrap_with_frame_room
 
 OBJECTS_BEFORE_COLLECTION = 50_000
-"""New objects after which the garbage collector looks at them; Python's default is 700."""
+"""The number of new objects after which the garbage collector runs. Python's default is 700."""
 
 
 def set_environment() -> None:
@@ -49,10 +49,10 @@ def has_metrics() -> bool:
 
 
 def start_measuring() -> None:
-    """Start counting requests and sending traces, if the operator enabled them."""
+    """Set up the counting of requests and the sending of traces, if the operator enabled them."""
     if has_metrics():
         # Names the folder of the counts before the apps load prometheus_client.
-        count_together(settings.HOME / "metrics")
+        set_up_shared_counters(settings.HOME / "metrics")
     if settings.HAS_TRACES:
         # This process is forked already; the thread that sends spans would not survive a fork.
         start_tracing()
@@ -82,5 +82,5 @@ start_measuring()
 load_apps()
 from dynabench.health import open_when_ready  # noqa: E402 - it reads models
 
-application = with_room(open_when_ready(WSGIHandler))
+application = wrap_with_frame_room(open_when_ready(WSGIHandler))
 tune_collector()

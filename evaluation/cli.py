@@ -1,4 +1,4 @@
-"""One evaluation from the shell, without a queue: what is asked, and the report as plain values."""
+"""Run one evaluation from the shell, without a queue, and report it as plain values."""
 
 import gzip
 import os
@@ -12,7 +12,15 @@ from typing import Any
 
 from django.conf import settings
 
-from evaluation.contract import Answer, Evaluated, NotNow, Outcome, Runnable, ServerAway, SetRow
+from evaluation.contract import (
+    Answer,
+    EvaluationResult,
+    NotNow,
+    Outcome,
+    Runnable,
+    ServerAway,
+    SetRow,
+)
 from evaluation.isolation.inference import precheck
 from evaluation.isolation.inference.evaluate import (
     Attempt,
@@ -21,18 +29,18 @@ from evaluation.isolation.inference.evaluate import (
     evaluate_suite,
     read_predictions,
 )
-from evaluation.isolation.inference.exchange import Tell
-from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX, make_hand_run_key
+from evaluation.isolation.inference.exchange import ProgressCallback
+from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX, make_manual_run_key
 from evaluation.isolation.sandbox.endpoint import EndpointRunner
-from evaluation.isolation.sandbox.limits import CHAT_CALLS
+from evaluation.isolation.sandbox.limits import CHAT_CALL_LIMITS
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.runs.chat.asking import make_chat_endpoint
 from evaluation.runs.chat.settings import make_chat_settings
-from evaluation.runs.runners import machine_limits
+from evaluation.runs.runners import get_machine_limits
 from evaluation.runs.selectors import compute_cost_cents
 from evaluation.scoring.exchanged import make_exchanged_warnings
-from evaluation.scoring.paraphrase import KIND as PARAPHRASE
-from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
+from evaluation.scoring.paraphrase import PARAPHRASE_KIND as PARAPHRASE
+from evaluation.scoring.paraphrase import ParaphraseFunction, Paraphraser
 from evaluation.task_shape import make_runnable
 from evaluation.test_sets.parsing import InvalidLines, SetFile
 from evaluation.test_sets.selectors import (
@@ -45,7 +53,7 @@ from tasks.line_files import FileError
 from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 
-Rows = Callable[[], Iterable[SetRow]]
+ReadRows = Callable[[], Iterable[SetRow]]
 
 
 class CannotEvaluate(Exception):
@@ -57,9 +65,9 @@ class Examples:
     """The examples on which a model is run: a version of a set, or a file."""
 
     name: str
-    rows: Rows
+    rows: ReadRows
     size: int
-    checked: Mapping[str, Mapping[str, str]] = field(
+    checked_paraphrases: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict
     )  # see `read_checked_paraphrases`
 
@@ -82,8 +90,8 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
         sets = task.evaluation_sets.filter(versions__isnull=False).distinct()
         names = ", ".join(sets.values_list("name", flat=True)) or "none"
         raise CannotEvaluate(
-            f"{task} has no evaluation set {dataset!r}, and there is no such file. "
-            f"Sets: {names}. Files end in .jsonl, .csv or .parquet."
+            f"{task} has no evaluation set {dataset!r}, and this file doesn't exist. Sets: "
+            f"{names}. Files end in .jsonl, .csv or .parquet."
         )
     try:
         size = sum(1 for _ in islice(rows(), limit))
@@ -93,10 +101,10 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
     except FileError as error:
         raise CannotEvaluate(str(error)) from None
     if not size:
-        raise CannotEvaluate(f"{name} holds no example.")
+        raise CannotEvaluate(f"{name} contains no examples.")
     examples = Examples(name, lambda: islice(rows(), limit), size)
     if version:
-        examples = replace(examples, checked=read_checked_paraphrases(version))
+        examples = replace(examples, checked_paraphrases=read_checked_paraphrases(version))
     return examples
 
 
@@ -107,7 +115,7 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
     CannotEvaluate.
     """
     try:
-        return precheck.find_model(task.config, model, runner, make_hand_run_key())
+        return precheck.find_runnable_model(task.config, model, runner, make_manual_run_key())
     except (precheck.SubmissionRefused, NotNow, ServerAway) as error:
         raise CannotEvaluate(str(error)) from None
 
@@ -130,18 +138,18 @@ def find_chat(
 ) -> tuple[Runnable, Runner]:
     """Return the model with this name behind an OpenAI-compatible interface, and its runner.
 
-    instructions: the system prompt; None uses the default prompt of a submission. Raises
-    CannotEvaluate.
+    instructions: the system prompt; None uses the default prompt of a submission. key: the server's
+    API key, "" if it needs none. Raises CannotEvaluate.
     """
     chat = make_chat_settings(task.config, model=model, instructions=instructions)
     try:
         endpoint = make_chat_endpoint(task.config, url, key, chat)
     except EndpointError as error:
         raise CannotEvaluate(f"--chat {url}: {error}") from None
-    return make_runnable(task.config), EndpointRunner(endpoint, CHAT_CALLS)
+    return make_runnable(task.config), EndpointRunner(endpoint, CHAT_CALL_LIMITS)
 
 
-def find_paraphrase(folder: str | None) -> Paraphrase | None:
+def find_paraphrase(folder: str | None) -> ParaphraseFunction | None:
     """Load the seq2seq model in a folder and return it; None if no folder is named.
 
     Raises CannotEvaluate.
@@ -149,7 +157,7 @@ def find_paraphrase(folder: str | None) -> Paraphrase | None:
     if folder is None:
         return None
     if not Path(folder).is_dir():
-        raise CannotEvaluate(f"--paraphrase: there is no folder {folder}.")
+        raise CannotEvaluate(f"--paraphrase: the folder {folder} doesn't exist.")
     try:
         return Paraphraser(Path(folder))
     except (OSError, ValueError) as error:
@@ -159,14 +167,14 @@ def find_paraphrase(folder: str | None) -> Paraphrase | None:
         ) from None
 
 
-def evaluate_by_hand(
+def evaluate_from_shell(
     task: Task,
     examples: Examples,
     model: Runnable,
     runner: Runner,
     suites: Sequence[str],
-    tell: Tell,
-    paraphrase: Paraphrase | None = None,
+    report_progress: ProgressCallback,
+    paraphrase: ParaphraseFunction | None = None,
 ) -> dict[str, Any]:
     """Return the report of a plain evaluation and, if it succeeded, of perturbed suites.
 
@@ -180,9 +188,9 @@ def evaluate_by_hand(
         The model and its runner, as returned by `find_model` or `find_chat`.
     suites : sequence of str
         The perturbed suites to run after the plain evaluation.
-    tell : Tell
+    report_progress : ProgressCallback
         Receives the progress.
-    paraphrase : Paraphrase, optional
+    paraphrase : ParaphraseFunction, optional
         Paraphrases texts. If given, a suite of paraphrased examples is run last.
     """
     question = Question(
@@ -190,11 +198,11 @@ def evaluate_by_hand(
         examples.rows,
         sp_model=settings.SP_BLEU_MODEL,
         paraphrase=paraphrase,
-        read=partial(prepare_for_models, task.config, task),
-        checked=examples.checked,
+        prepare_inputs=partial(prepare_for_models, task.config, task),
+        checked_paraphrases=examples.checked_paraphrases,
     )
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as first:
-        attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as plain_folder:
+        attempt = Attempt(model, runner, get_machine_limits(), report_progress, Path(plain_folder))
         plain_evaluation = evaluate_set(question, attempt)
         report = {
             "task": task.code,
@@ -218,13 +226,13 @@ def evaluate_by_hand(
     return report
 
 
-def overall_outcome(report: Mapping[str, Any]) -> tuple[str, str]:
+def find_overall_outcome(report: Mapping[str, Any]) -> tuple[str, str]:
     """Return outcome and sentence of the report's first failed part, or `ok` and ""."""
     reports = [report]
     reports += report["perturbations"].values()
-    for each in reports:
-        if each["outcome"] != Outcome.OK:
-            return each["outcome"], each["sentence"]
+    for part_report in reports:
+        if part_report["outcome"] != Outcome.OK:
+            return part_report["outcome"], part_report["sentence"]
     return Outcome.OK, ""
 
 
@@ -233,10 +241,10 @@ def _read_answers(predictions: Path) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
-def _make_report(evaluated_set: Evaluated, parts: str) -> dict[str, Any]:
+def _make_report(evaluated_set: EvaluationResult, parts_key: str) -> dict[str, Any]:
     """Return the outcome, the resources used, and the numbers overall and by part.
 
-    parts: the report's key for the numbers by part.
+    parts_key: the report's key for the numbers by part.
     """
     ending, usage = evaluated_set.ending, evaluated_set.ending.usage
     numbers: dict[str, dict[str, Any]] = {"": {}}
@@ -251,14 +259,14 @@ def _make_report(evaluated_set: Evaluated, parts: str) -> dict[str, Any]:
     notes = [f"{number.metric}: {number.note}" for number in evaluated_set.numbers if number.note]
     warnings = list(ending.warnings)
     warnings += make_exchanged_warnings(evaluated_set.exchanged)
-    warnings += dict.fromkeys(notes)  # each once
+    warnings += dict.fromkeys(notes)  # without repetitions
     return {
         "outcome": str(ending.outcome),
         "sentence": ending.sentence,
         "limit": ending.limit,
         "measured": ending.measured,
         "metrics": numbers.pop(""),
-        parts: numbers,
+        parts_key: numbers,
         "throughput": {
             "examples_per_second": usage.examples_per_second,
             "answers": usage.answers,

@@ -9,16 +9,18 @@ from typing import Any
 GIB = 2**30
 MIB = 2**20
 BASE_IMAGE = "dynabench-base:latest"
-"""Python 3.11 with its standard library and nothing else."""
+"""An image with Python 3.11, its standard library and nothing else."""
 ENDPOINT_ADAPTERS = {"jsonl": "http", "dynalab": "dynalab"}
-"""The kind of endpoint (of `tasks.targets.endpoints`) that each adapter stands for."""
-MOST_BASES = 100_000  # examples of a set that are perturbed; a thousand take two seconds
-PLAN, REST = "plan", "rest"
-"""Parts of a set in shards: which examples go together, unanswered; a shard that times nothing."""
-LEAST_LOGPROB = -100_000.0
-"""Of a whole answer; no text that a model writes here is less likely."""
-LEAST_RESAMPLED = 15
-"""Of fewer examples resamples are too much alike: see docs/statistics.md."""
+"""The endpoint kind (see `tasks.targets.endpoints`) of each adapter."""
+MAX_PERTURBED_EXAMPLES = (
+    100_000  # the number of perturbed examples of a set; a thousand take two seconds
+)
+PLAN_PART, REST_PART = "plan", "rest"
+"""Values of `Runnable.part`: group a set into batches, or answer a shard without timing."""
+MIN_LOGPROB = -100_000.0
+"""The lowest log-probability accepted for a whole answer. No text written here is less likely."""
+MIN_RESAMPLED_EXAMPLES = 15
+"""With fewer examples, resamples are too similar: see docs/statistics.md."""
 
 
 class Outcome(StrEnum):
@@ -30,10 +32,10 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     OUTPUT_TOO_LARGE = "output_too_large"
     INVALID_OUTPUT = "invalid_output"
-    REJECTED = "rejected"  # at its arrival: nothing was run
-    OVER_BUDGET = "over_budget"  # its owner's cap on the cost is reached
-    INFRASTRUCTURE = "infrastructure"  # the platform's fault: costs no quota, is tried again
-    AWAY = "away"  # the fault of a server that neither runs: costs no quota, is tried again
+    REJECTED = "rejected"  # refused on arrival: nothing was run
+    OVER_BUDGET = "over_budget"  # its owner's cap on costs is reached
+    INFRASTRUCTURE = "infrastructure"  # the platform's fault: does not use quota, is tried again
+    AWAY = "away"  # a third party's server failed: does not use quota, is tried again
     CANCELLED = "cancelled"
 
 
@@ -82,18 +84,18 @@ class ImpossibleJob(WorkStopped):
 
 
 UNMEASURED_OUTCOMES = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
-"""Outcomes that say nothing about the model, and cost its person nothing."""
+"""Outcomes that say nothing about the model and cost the submitter nothing."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources that a run used, measured from outside. None if the runner cannot measure one.
+    """The resources that a run used, measured from outside. Values that were not measured are None.
 
     Seconds are wall-clock time: `seconds` from start to end, `start_seconds` until the first
     answer, `answer_seconds` from the first answer to the last. Bytes are those of the whole
     sandbox. Tokens are those of prompts and answers. `cost` is in the currency of the owner's
     prices. Latency is the time for one example asked alone, as median and 95th percentile.
-    `unanswered` counts the examples without an answer by reason, a key of `UNANSWERED`.
+    `unanswered` counts the examples without an answer by reason, a key of `UNANSWERED_REASONS`.
     """
 
     seconds: float
@@ -119,15 +121,18 @@ class Ending:
     outcome: Outcome
     usage: Usage = Usage(seconds=0.0)
     sentence: str = ""
-    limit: str = ""  # the limit that was hit, in words
-    measured: str = ""  # what was measured against it, in words
+    limit: str = ""  # the exceeded limit, in words
+    measured: str = ""  # the measured value, in words
     log: str = ""  # the end of the model's log, at most `Limits.log_bytes`
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Writing:
-    """The settings of a language model that writes greedily, until its end token or a stop text."""
+class WritingSettings:
+    """The settings of a language model that decodes greedily until its end token or a stop text.
+
+    max_tokens: the maximum number of tokens that it writes.
+    """
 
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
@@ -138,18 +143,18 @@ class Runnable:
     """A model on this machine that can be run: a folder of weights, or an image.
 
     image: its immutable id (`sha256:…`), never a tag. adapter: one of `Submission.Adapter`, or
-    `metric` for an owner's custom metric, whose file lies in the folder. writing: set if the folder
-    holds a language model. lora: the folder of an adapter for its weights. gpu: the number of the
-    container's GPU. part: PLAN or REST, for a shard of a folder's run.
+    `metric` for an owner's custom metric, whose file is in the folder. writing_settings: set if
+    the folder contains a language model. lora: the folder of an adapter for its weights. gpu: the
+    number of the container's GPU. part: PLAN_PART or REST_PART, for a shard of a folder's run.
     """
 
     folder: Path | None = None
     image: str | None = None
     adapter: str = "jsonl"
     fields: tuple[str, ...] = ()  # what the model reads, in order
-    output: str = "label"  # the field that it answers
+    output: str = "label"  # the field that it predicts
     labels: tuple[str, ...] | None = None
-    writing: Writing | None = None
+    writing_settings: WritingSettings | None = None
     lora: Path | None = None
     gpu: str = ""
     part: str = ""
@@ -162,20 +167,27 @@ class InvalidOutput(Exception):
     """
 
 
-Take = Callable[[bytes], None]
+LineCallback = Callable[[bytes], None]
 """Called with each output line as it arrives. Raises InvalidOutput."""
-Beat = Callable[[], None]
-"""Called at least every two seconds. What it raises ends the model and is passed on."""
+BeatCallback = Callable[[], None]
+"""A function that is called at least every two seconds. If it raises, the model is stopped.
+
+The exception is propagated.
+"""
 
 
 @dataclass(frozen=True)
 class SetRow:
-    """An example of an evaluation set. gold: all right answers, the best first."""
+    """An example of an evaluation set. gold: all right answers, the best first.
+
+    criteria: the author's criteria for an answer, `{text, points}`; empty if the task has none.
+    """
 
     uid: str
     inputs: Mapping[str, Any]
     gold: tuple[Any, ...]
     slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # field: values
+    criteria: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,7 +206,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Number:
-    """A score with its 95 % interval. Rates are 0-1.
+    """A score with its 95% interval. Rates are 0-1.
 
     value: None if the score cannot be computed; `note` then says why.
     """
@@ -205,14 +217,15 @@ class Number:
     high: float | None
     n: int
     slice: str = ""  # `field=value`; empty: all
-    kind: str = ""  # of perturbation; empty: all
+    kind: str = ""  # the kind of perturbation; empty: all
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluationResult:
     """The result of one evaluation.
 
+    compared: the number of answers that a second machine gave, and how many of them differ.
     exchanged: labels that look exchanged, each with the label that it may mean. Computed from right
     answers, so only people who may know these may see it.
     """
@@ -221,5 +234,5 @@ class Evaluated:
     runner: str
     numbers: Sequence[Number] = ()
     predictions: Path | None = None  # gzipped JSON lines in the order of the set
-    compared: tuple[int, int] | None = None  # a second machine's answers; those that differ
+    compared: tuple[int, int] | None = None  # (answers of a second machine, differing ones)
     exchanged: Mapping[str, str] = field(default_factory=dict)

@@ -1,24 +1,24 @@
-"""Heartbeats: long work reports again and again that it continues. Knows no Django and no job.
+"""Heartbeats, by which long work reports that it continues. Independent of Django and of jobs.
 
-`evaluation.isolation.queue.leases.Heartbeat` is the one that keeps the lease of a job.
+`evaluation.isolation.queue.leases.Heartbeat` is the heartbeat that renews the lease of a job.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import IO, Any, TypeVar
 
-from evaluation.contract import Beat
+from evaluation.contract import BeatCallback
 
 BEAT_SECONDS = 1.0
 CHUNK_BYTES = 2**24
 T = TypeVar("T")
 
 
-def no_beat() -> None:
-    """Do nothing, as the heartbeat of work that nobody watches."""
+def skip_beat() -> None:
+    """Do nothing: the heartbeat of work that nobody monitors."""
 
 
-def call_with_beat(work: Callable[[], T], beat: Beat) -> T:
+def call_with_beat(work: Callable[[], T], beat: BeatCallback) -> T:
     """Return the result of work that cannot call `beat` itself.
 
     The work runs in a thread and must not use the database. Exceptions of `beat` are propagated
@@ -26,7 +26,7 @@ def call_with_beat(work: Callable[[], T], beat: Beat) -> T:
     """
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
-        # The pool waits for its thread at the end of the block, also when `beat` raises.
+        # The pool waits for its thread at the end of the block, even if `beat` raises.
         while not wait([future], BEAT_SECONDS).done:
             beat()
         return future.result()
@@ -35,7 +35,7 @@ def call_with_beat(work: Callable[[], T], beat: Beat) -> T:
 class BeatingFile:
     """A file wrapper that calls `beat` whenever a piece is read or written."""
 
-    def __init__(self, file: IO[bytes], beat: Beat) -> None:
+    def __init__(self, file: IO[bytes], beat: BeatCallback) -> None:
         self._file, self._beat = file, beat
 
     def read(self, size: int = -1) -> bytes:

@@ -1,4 +1,4 @@
-"""The facts about each kind of submission, for every room and folder that asks by kind.
+"""The facts about each kind of submission, for all code that depends on the kind.
 
 `evaluation.submissions.kinds` has a file for each kind, with its form and how it is received.
 """
@@ -14,18 +14,19 @@ from tasks.config.schema import TaskConfig
 
 Words = str | Promise
 MAX_NAME_CHARS = 11
-"""In a kind's name: the width of the column that holds it."""
-TARGET = "target"
+"""The maximum length of a kind's name: the width of its database column."""
+TARGET_KIND = "target"
 """The kind of a task's targets, which the site enters itself."""
 KINDS: dict[str, "Kind"] = {}
 """All kinds by their names; the modules of `evaluation.submissions.kinds` fill it."""
 
 
-class Joint(NamedTuple):
-    """How one model of a kind is submitted to all tasks of a community.
+class JointSettings(NamedTuple):
+    """The way in which one model of a kind is submitted to all tasks of a community.
 
-    words: in the list of kinds. place: there. file_for: whether each task gets the archive itself,
-    or the archive has a file for each task or for each set. needs_file: False where the hub has it.
+    words: its name in the list of kinds. place: its position in the list. file_for: "model" if each
+    task gets the archive itself. Otherwise, the archive has a file for each task or for each set.
+    needs_file: False if the files come from the hub.
     """
 
     words: Words
@@ -35,37 +36,37 @@ class Joint(NamedTuple):
 
 
 class Kind:
-    """A kind of submission: what differs from kind to kind after its files were received.
+    """A kind of submission: what differs between kinds after their files were received.
 
-    A subclass with a name, `class Hub(SubmissionKind, name="hub")`, registers the kind; TypeError
-    when one of PARTS is missing. Subclasses without a name share code.
+    A subclass with a name, `class Hub(SubmissionKind, name="hub")`, registers the kind. Raises
+    TypeError if one of PARTS is missing. Subclasses without a name share code.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "answers")
 
     name: ClassVar[str]
     label: ClassVar[Words]
-    """What it is, in a few words: on a model's page and in the API's description."""
+    """A short description, for a model's page and the API's documentation."""
     place: ClassVar[int]
-    """Its place among all kinds, from 1, on pages and in messages."""
+    """The position among all kinds, from 1, on pages and in messages."""
     answers: ClassVar[Literal["sandbox", "elsewhere", "file", "target"]]
-    """Where its answers come from.
+    """The source of the answers.
 
-    sandbox: its files run here without a network. elsewhere: a server of others is asked, and only
-    about sets that may leave the site. file: it holds the answers to one set, and files of the same
-    name are one model. target: the task's target is asked as in rounds.
+    sandbox: the files run here without a network. elsewhere: a remote server is asked, and only
+    about sets that may leave the site. file: the file contains the answers to one set, and files of
+    the same name are one model. target: the task's target is asked as in rounds.
     """
 
     has_prompt: ClassVar[bool] = False
-    """It gets messages and writes its answers (`evaluation.runs.chat.settings`)."""
+    """Whether the model gets messages and writes its answers (`evaluation.runs.chat.settings`)."""
     is_image: ClassVar[bool] = False
-    """It is an image of a container; other kinds in the sandbox are folders of weights."""
+    """Whether it is a container image. Other kinds in the sandbox are folders of weights."""
     may_use_gpu: ClassVar[bool] = False
-    """Its submitter may ask for a GPU."""
+    """Whether the submitter may request a GPU."""
     learns_here: ClassVar[bool] = False
-    """It is training data, from which the site makes the model."""
-    joint: ClassVar[Joint | None] = None
-    """How it is submitted to all tasks of a community; None: it is not."""
+    """Whether it is training data, from which the site trains the model."""
+    joint: ClassVar[JointSettings | None] = None
+    """How it is submitted to all tasks of a community; None if this is not possible."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -84,7 +85,7 @@ class Kind:
 
     @property
     def is_file_of_answers(self) -> bool:
-        """Return whether it holds answers, so that nothing of it is asked."""
+        """Return whether it contains answers, so that no model has to run."""
         return self.answers == "file"
 
     @property
@@ -98,42 +99,45 @@ class Kind:
         return self.runs_in_sandbox and self.has_prompt
 
     def fits(self, config: TaskConfig) -> bool:
-        """Return whether a task takes it: models, unless the task asks for training data."""
+        """Return whether a task accepts this kind.
+
+        Tasks that ask for training data accept only training data, and all others only models.
+        """
         return self.learns_here == bool(config.training_rows)
 
 
-class Target(Kind, name=TARGET):
-    """A target of the task. The site enters it, and nobody submits one."""
+class Target(Kind, name=TARGET_KIND):
+    """A target of the task. The site creates it; people cannot submit one."""
 
-    label = _("a target of the task")
-    place = 1000  # after all that people submit
+    label = _("one of the task's own models")
+    place = 1000  # after everything that people submit
     answers = "target"
 
     def fits(self, config: TaskConfig) -> bool:
-        """Return False: it is entered when the target is registered."""
+        """Return False: the site creates the submission when the target is registered."""
         return False
 
 
-def all_kinds() -> list[Kind]:
-    """Return all kinds in their places."""
+def list_kinds() -> list[Kind]:
+    """Return all kinds, ordered by place."""
     return sorted(KINDS.values(), key=lambda kind: kind.place)
 
 
-def kind_names(condition: Callable[[Kind], bool]) -> list[str]:
-    """Return the names of the kinds of which a condition holds, in their places."""
-    return [kind.name for kind in all_kinds() if condition(kind)]
+def list_kind_names(condition: Callable[[Kind], bool]) -> list[str]:
+    """Return the names of the kinds for which a condition is true, ordered by place."""
+    return [kind.name for kind in list_kinds() if condition(kind)]
 
 
-def kinds_of(config: TaskConfig) -> tuple[str, ...]:
-    """Return the names of the kinds that a task takes, in their places."""
-    return tuple(kind_names(lambda kind: kind.fits(config)))
+def find_kinds(config: TaskConfig) -> tuple[str, ...]:
+    """Return the names of the kinds that a task accepts, ordered by place."""
+    return tuple(list_kind_names(lambda kind: kind.fits(config)))
 
 
 def kind_choices() -> list[tuple[str, Words]]:
     """Return names and labels of all kinds, for the column and the API."""
-    return [(kind.name, kind.label) for kind in all_kinds()]
+    return [(kind.name, kind.label) for kind in list_kinds()]
 
 
-def submitted_kinds() -> list[str]:
+def list_submitted_kinds() -> list[str]:
     """Return the names of the kinds that people submit."""
-    return kind_names(lambda kind: kind.name != TARGET)
+    return list_kind_names(lambda kind: kind.name != TARGET_KIND)

@@ -18,7 +18,7 @@ def has_seeds(code: str) -> bool:
     return (OFFICIAL_TASKS_FOLDER / code / "seed.jsonl").exists()
 
 
-def seed_rows(code: str) -> list[dict[str, Any]]:
+def read_seed_rows(code: str) -> list[dict[str, Any]]:
     """Return the rows of a task's seed.jsonl. Rows for question answering include their passage."""
     rows = _read_rows(OFFICIAL_TASKS_FOLDER / code / "seed.jsonl")
     if "passage_id" not in rows[0]:
@@ -34,11 +34,11 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def split_held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Split rows by group into training rows and the tenth that no training reads."""
+    """Split rows by group into training rows and the tenth that no model is trained on."""
     return split_by_group(rows, share=HELD_OUT_SHARE, salt="held-out")
 
 
-def split_group_of(row: Row) -> str:
+def get_split_group(row: Row) -> str:
     """Return the group by which a row is split.
 
     It is the row's `group`, or else a context or text that rows may share.
@@ -49,22 +49,22 @@ def split_group_of(row: Row) -> str:
 def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[list[Row], list[Row]]:
     """Split rows into two parts by a hash of salt and group, the second with about `share` of them.
 
-    Whole groups are taken in the order of their hash until the share is reached, so the choice does
+    Whole groups are taken in the order of their hash until the share is reached. So the choice does
     not depend on the order of the rows. The first part gets at least one group.
     """
-    sizes = Counter(map(split_group_of, rows))
+    sizes = Counter(map(get_split_group, rows))
     order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
     chosen_groups: set[str] = set()
     taken_count = 0
-    for group in order[:-1]:  # the last group stays with the rest, which would be empty otherwise
+    for group in order[:-1]:  # the last group stays in the rest, which would otherwise be empty
         if taken_count >= share * len(rows):
             break
         chosen_groups.add(group)
         taken_count += sizes[group]
-    other_rows, share_of_rows = [], []
+    first_rows, second_rows = [], []
     for row in rows:
-        if split_group_of(row) in chosen_groups:
-            share_of_rows.append(row)
+        if get_split_group(row) in chosen_groups:
+            second_rows.append(row)
         else:
-            other_rows.append(row)
-    return other_rows, share_of_rows
+            first_rows.append(row)
+    return first_rows, second_rows

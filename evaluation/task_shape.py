@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import Runnable, Writing
-from serving.spec import FIELDS, LOOKS, PAIR, PICTURE, SEQUENCE, SPAN
+from evaluation.contract import Runnable, WritingSettings
+from serving.spec import (
+    FIELDS_BY_KIND,
+    IMAGE_CLASSIFICATION,
+    PAIR,
+    SEQUENCE,
+    SPAN,
+    VISUAL_QUESTION_ANSWERING,
+)
 from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
 
@@ -17,7 +24,7 @@ MODEL_PARTS = (
 """The parts of a configuration that determine what models read and answer."""
 
 
-class Untrainable(ValueError):
+class UntrainableTask(ValueError):
     """Raised when a task's models cannot be trained here.
 
     The message says why and what to do instead.
@@ -25,11 +32,11 @@ class Untrainable(ValueError):
 
 
 @dataclass(frozen=True)
-class Shape:
+class TaskShape:
     """The fields that a task's models read and answer.
 
-    kind: the kind of model. fields: the task's names for the fields in `FIELDS[kind]`, such as
-    text, or premise and hypothesis, or question and passage. labels: None for spans.
+    kind: the kind of model. fields: the task's names for the fields in `FIELDS_BY_KIND[kind]`, such
+    as text, or premise and hypothesis, or question and passage. labels: None for spans.
     """
 
     kind: str
@@ -37,78 +44,84 @@ class Shape:
     answer: str
     labels: tuple[str, ...] | None
 
-    def inputs(self, row: Mapping[str, Any]) -> dict[str, str]:
+    def select_inputs(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return a training row's fields under the names that the task's targets read."""
-        return {name: row[own] for name, own in zip(self.fields, FIELDS[self.kind], strict=True)}
+        return {
+            name: row[task_name]
+            for name, task_name in zip(self.fields, FIELDS_BY_KIND[self.kind], strict=True)
+        }
 
 
-def runnable_shape_of(config: TaskConfig) -> Shape:
-    """Return the shape of models whose folders can be run for a task. Raises Untrainable.
+def build_runnable_shape(config: TaskConfig) -> TaskShape:
+    """Return the shape of models whose folders can be run for a task. Raises UntrainableTask.
 
     Picture models can be run, but not trained as next targets.
     """
-    answer, fields = config.component(config.answer_field), config.model_fields
-    kinds = [config.media_fields.get(name, "text") for name in fields]
-    if answer.type == "multiclass" and kinds == ["image", "text"]:
-        return Shape(PICTURE, fields, answer.name, answer.values)
-    if answer.type == "multiclass" and kinds == ["image"]:
-        return Shape(LOOKS, fields, answer.name, answer.values)
-    return trainable_shape_of(config)
+    answer, fields = config.get_component(config.answer_field), config.model_fields
+    field_kinds = [config.media_fields.get(name, "text") for name in fields]
+    if answer.type == "multiclass" and field_kinds == ["image", "text"]:
+        return TaskShape(VISUAL_QUESTION_ANSWERING, fields, answer.name, answer.values)
+    if answer.type == "multiclass" and field_kinds == ["image"]:
+        return TaskShape(IMAGE_CLASSIFICATION, fields, answer.name, answer.values)
+    return build_trainable_shape(config)
 
 
-def trainable_shape_of(config: TaskConfig) -> Shape:
-    """Return the shape of models that can be trained for a task. Raises Untrainable."""
-    answer = config.component(config.answer_field)
+def build_trainable_shape(config: TaskConfig) -> TaskShape:
+    """Return the shape of models that can be trained for a task. Raises UntrainableTask."""
+    answer = config.get_component(config.answer_field)
     fields = config.model_fields
-    non_text_fields = [name for name in fields if not config.component(name).kind.is_text]
+    non_text_fields = [name for name in fields if not config.get_component(name).kind.is_text]
     if non_text_fields:
-        raise Untrainable(
-            f"Models are trained here on texts, and “{config.component(non_text_fields[0]).title}” "
-            "is no text. Train elsewhere and register the model, or remove the field from what "
+        title = config.get_component(non_text_fields[0]).title
+        raise UntrainableTask(
+            f"Models are trained here on texts, and “{title}” "
+            "isn't a text. Train elsewhere and register the model, or remove the field from what "
             "models read."
         )
     if answer.type == "span" and len(fields) == 2 and answer.reference in fields:
-        return Shape(SPAN, config.ordered_fields, answer.name, None)
+        return TaskShape(SPAN, config.ordered_fields, answer.name, None)
     if answer.type == "multiclass" and len(fields) in (1, 2):
         kind = PAIR
         if len(fields) == 1:
             kind = SEQUENCE
-        return Shape(kind, fields, answer.name, answer.values)
-    raise Untrainable(
+        return TaskShape(kind, fields, answer.name, answer.values)
+    raise UntrainableTask(
         "Training knows tasks with labels and one or two texts, and tasks with an answer from a "
         f"passage. In this one models read {', '.join(fields)} and answer {answer.name} "
         f"({answer.type}). Train elsewhere and register the model with add_target."
     )
 
 
-def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
+def build_training_row(
+    shape: TaskShape, fields: Mapping[str, Any], answer: Any
+) -> dict[str, Any] | None:
     """Return a training row from an example's context and inputs; None if it is unusable.
 
     answer: a label, or a span as `{"text": …, "start": …}` or its text only. An example is unusable
-    if a text is missing or empty, if the label is not the task's, or if the span is not in the
-    passage. A row for a task with only a picture contains the picture's digest.
+    if a text is missing or empty, or if the label is not the task's. It is also unusable if the
+    span is not in the passage. A row for a task with only a picture contains the picture's digest.
     """
     texts = [fields.get(name) for name in shape.fields]
-    if shape.kind == LOOKS:
-        texts = [_digest_of(picture) for picture in texts]
+    if shape.kind == IMAGE_CLASSIFICATION:
+        texts = [_get_digest(picture) for picture in texts]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         return None
-    row: dict[str, Any] = dict(zip(FIELDS[shape.kind], texts, strict=True))
+    row: dict[str, Any] = dict(zip(FIELDS_BY_KIND[shape.kind], texts, strict=True))
     if shape.labels is None:
-        return _span_row(row, answer)
+        return _build_span_row(row, answer)
     if answer not in shape.labels:
         return None
     return {**row, "label": answer}
 
 
-def _digest_of(picture: Any) -> Any:
+def _get_digest(picture: Any) -> Any:
     """Return the digest in a picture's value; None if the value has another form."""
     if not isinstance(picture, Mapping):
         return None
     return picture.get("digest")
 
 
-def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
+def _build_span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
     """Return a row with its span; None if the span is not in the passage."""
     span = answer
     if not isinstance(answer, Mapping):
@@ -117,7 +130,7 @@ def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
     if not isinstance(text, str) or not text.strip():
         return None
     start = span.get("start")
-    # An offset that does not fit is not trusted: the first place of the text counts instead.
+    # An invalid offset is ignored, and the first occurrence of the text is used.
     if not isinstance(start, int) or start < 0 or not passage.startswith(text, start):
         start = passage.find(text)
     if start < 0:
@@ -125,18 +138,18 @@ def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
     return {**row, "answer": text, "answer_start": start}
 
 
-def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
+def build_released_row(shape: TaskShape, line: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a training row, grouped by author, from a line of a release; None if it is unusable.
 
     line: as yielded by `evaluation.dataset_releases.reading.read_split_rows`.
     """
     fields = {**line["context"], **line["input_json"]}
-    # A release has the label as people judged it; a span stays as its author marked it.
+    # A release has the label that people decided; a span stays as its author marked it.
     if shape.labels is None:
         answer = fields.get(shape.answer)
     else:
         answer = line["label"]
-    row = training_row(shape, fields, answer)
+    row = build_training_row(shape, fields, answer)
     if row is None:
         return None
     return {**row, "group": line["anon_uid"] or line["uid"]}
@@ -148,21 +161,25 @@ def make_runnable(
     folder: Path | None = None,
     image: str | None = None,
     adapter: str = "jsonl",
-    writing: Writing | None = None,
+    writing_settings: WritingSettings | None = None,
 ) -> Runnable:
-    """Return a model together with the task's fields in order, answer field and labels."""
+    """Return a `Runnable` with the task's fields in order, its answer field and its labels.
+
+    folder, image: where the model is; give one of them, or none for a model that is called
+    elsewhere.
+    """
     return Runnable(
         folder=folder,
         image=image,
         adapter=adapter,
         fields=config.ordered_fields,
         output=config.answer_field,
-        labels=labels_of(config),
-        writing=writing,
+        labels=get_labels(config),
+        writing_settings=writing_settings,
     )
 
 
-def model_config_text(config: TaskConfig) -> str:
+def format_model_config(config: TaskConfig) -> str:
     """Return the configuration as text, without the parts that only concern people.
 
     A check with this text has the same result as one with the whole configuration.
@@ -177,18 +194,18 @@ def describe_model_shape(config: TaskConfig) -> dict[str, Any]:
     answer field.
     """
     try:
-        kind = runnable_shape_of(config).kind
-    except Untrainable:
+        kind = build_runnable_shape(config).kind
+    except UntrainableTask:
         kind = None
     return {
         "kind": kind,
-        "type": config.component(config.answer_field).type,
+        "type": config.get_component(config.answer_field).type,
         "fields": config.ordered_fields,
         "output": config.answer_field,
-        "labels": labels_of(config),
+        "labels": get_labels(config),
     }
 
 
-def labels_of(config: TaskConfig) -> tuple[str, ...] | None:
+def get_labels(config: TaskConfig) -> tuple[str, ...] | None:
     """Return the labels from which the task's models choose; None if they answer freely."""
-    return tuple(label.value for label in config.labels(config.answer_field)) or None
+    return tuple(label.value for label in config.get_labels(config.answer_field)) or None

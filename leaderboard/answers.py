@@ -5,7 +5,7 @@ from django.db.models import Q
 from tasks import questions
 
 
-@questions.have_contestants.answer
-def have_contestants() -> Q:
+@questions.build_contestants_condition.answer
+def build_contestants_condition() -> Q:
     """Return the condition that an arena has contestants."""
     return Q(contestants__isnull=False)

@@ -7,5 +7,5 @@ class LeaderboardConfig(AppConfig):
     name = "leaderboard"
 
     def ready(self) -> None:
-        """Register this room's answers to the questions of earlier rooms."""
+        """Register this app's answers to the questions of earlier apps."""
         import_module("leaderboard.answers")

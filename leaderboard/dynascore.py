@@ -1,12 +1,12 @@
 """Scores of a table in a file: `python -m leaderboard.dynascore FILE.jsonl`.
 
 A line is a row: {"task", "model", "perf", "throughput", "memory", "fairness", "robustness"}. A
-metric that is null or absent was not run. Two kinds of further fields give intervals: "perf_se"
-(and so on) is a standard error; "replicates" is a list of {"perf": 64.1, …}, one for each resample
-of the examples, the same resamples in all rows. Other fields are ignored.
+metric that is null or absent was not run. Two kinds of optional fields provide
+intervals. "perf_se" (and so on) is a standard error. "replicates" is a list of {"perf": 64.1, …},
+one for each resample of the examples. All rows have the same resamples. Other fields are ignored.
 
-`--mode anchored` gives scores from 0 to 100 on the scale of a reference pool: the rows of the file
-that `--anchors` names, or without it the pool that comes with the row's task.
+`--mode anchored` prints scores from 0 to 100 on the scale of a reference pool. The pool is the rows
+of the file that `--anchors` names, or by default the pool that Dynabench ships for the row's task.
 """
 
 # This is the command: it reads and prints. The rules are those of leaderboard/ranking/, by which
@@ -21,7 +21,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from leaderboard.ranking.anchored import COSTS, AnchorsError, compute_anchors, score_on_anchors
+from leaderboard.ranking.anchored import (
+    HIGHER_IS_BETTER_BY_COST,
+    AnchorsError,
+    compute_anchors,
+    score_on_anchors,
+)
 from leaderboard.ranking.dynascore import (
     MEMORY_BUDGET,
     MIN_GAPS,
@@ -30,16 +35,16 @@ from leaderboard.ranking.dynascore import (
     Rule,
     ScoredModel,
     Table,
-    bootstrap,
     compute_exchange_rates,
-    find_movers,
+    find_order_changing_models,
+    resample_scores,
     score_models,
 )
 from leaderboard.ranking.pools import read_shipped_pool
 
 MAIN_METRIC = "perf"
-DRAWS = 200
-"""Resamples of a table with standard errors."""
+DRAW_COUNT = 200
+"""The number of resamples drawn for a table with standard errors."""
 OPTIONAL_FIELDS = ("note", "least", "most")
 """Fields that only some printed rows have."""
 TableRow = dict[str, float | None]
@@ -70,40 +75,44 @@ def read_tables(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
         try:
             _add_row(tables, json.loads(line))
         except json.JSONDecodeError as error:
-            where = f"{name}:{number}: no JSON at column {error.colno}"
-            raise TableError(f"{where}: {error.msg}. Write one object a line.") from error
+            where = f"{name}:{number}: invalid JSON at column {error.colno}"
+            raise TableError(f"{where}: {error.msg}. Write one object per line.") from error
         except (ValueError, RecursionError) as error:
             raise TableError(f"{name}:{number}: {error}") from error
     if not tables:
-        raise TableError(f"{name} holds no rows.")
+        raise TableError(f"{name} contains no rows.")
     return tables
 
 
 def _add_row(tables: dict[str, TaskTable], row: Any) -> None:
     """Add a line's row to the table of its task. Raises TableError."""
     if not isinstance(row, dict):
-        raise TableError('a row is an object: {"task": "nli", "model": "BERT", "perf": 64.8, …}.')
+        raise TableError(
+            'each row must be an object like {"task": "nli", "model": "BERT", "perf": 64.8, …}.'
+        )
     task, model = _read_name(row, "task"), _read_name(row, "model")
     table = tables.setdefault(task, TaskTable())
     if model in table.rows:
-        raise TableError(f"{model} has a row in {task} already; give each model one.")
+        raise TableError(f"{model} has two rows in {task}; keep one.")
     table.rows[model] = {metric: _read_number(row, metric) for metric in WEIGHTS}
     table.errors[model] = errors = {metric: _read_number(row, f"{metric}_se") for metric in WEIGHTS}
     if any(error is not None and error < 0 for error in errors.values()):
-        raise TableError("a standard error is 0 or more.")
+        raise TableError("standard errors can't be negative.")
     table.replicates[model] = _read_replicates(row)
     # Replicates are paired across models by their number, so all models need the same number.
     counts = {len(replicates) for replicates in table.replicates.values() if replicates}
     if len(counts) > 1:
         number = len(table.replicates[model])
-        raise TableError(f"{model} has {number} replicates; give each model of {task} as many.")
+        raise TableError(
+            f"{model} has {number} replicates; all models of {task} need the same number."
+        )
 
 
 def _read_replicates(row: dict[str, Any]) -> list[TableRow]:
     """Return a row's resamples, each with the metrics that it contains. Raises TableError."""
     replicates = row.get("replicates") or []
     if not isinstance(replicates, list) or not all(isinstance(each, dict) for each in replicates):
-        raise TableError('replicates is a list of objects: [{"perf": 64.1, …}, …].')
+        raise TableError('replicates must be a list of objects like [{"perf": 64.1, …}, …].')
     rows = []
     for replicate in replicates:
         metrics = [metric for metric in WEIGHTS if metric in replicate]
@@ -127,8 +136,8 @@ def _read_number(row: dict[str, Any], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         text = json.dumps(value, ensure_ascii=False)[:40]
         raise TableError(f"{key} is {text}: write a number without quotes, or null if not run.")
-    # Written so that NaN, of which no comparison is true, fails too.
-    if not abs(value) < 1e100:  # nor NaN
+    # Written so that NaN, for which no comparison is true, fails too.
+    if not abs(value) < 1e100:  # also excludes NaN
         raise TableError(f"{key} is not a finite number: write null if it was not run.")
     return float(value)
 
@@ -141,17 +150,17 @@ def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
     """
     count = max(map(len, table.replicates.values()))
     if not count and any(any(row.values()) for row in table.errors.values()):
-        count = DRAWS
+        count = DRAW_COUNT
     # A fixed seed, so that the same file gives the same intervals.
-    chance = Random(0)
+    rng = Random(0)
     for number in range(count):
         drawn_table: dict[str, TableRow] = {}
-        # In the order of names, so that the order of lines in the file moves no draw.
+        # Sorted by name, so that the order of lines in the file does not change the draws.
         for model, row in sorted(table.rows.items()):
             drawn_table[model] = {}
             for metric, value in row.items():
                 if value is not None:
-                    value = chance.gauss(value, table.errors[model][metric] or 0)
+                    value = rng.gauss(value, table.errors[model][metric] or 0)
                 drawn_table[model][metric] = value
             if table.replicates[model]:
                 drawn_table[model] |= table.replicates[model][number]
@@ -165,12 +174,12 @@ def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]
     resamples = list(draw_tables(table))
     intervals: dict[str, Interval] = {}
     if resamples:
-        intervals = bootstrap(rule, table.rows, resamples, errors=errors)
+        intervals = resample_scores(rule, table.rows, resamples, errors=errors)
     rows = _format_rows(score_models(rule, table.rows, rates), intervals)
     notices = list(rates.notices)
-    if moving := find_movers(rule, table.rows, errors=errors):
+    if moving := find_order_changing_models(rule, table.rows, errors=errors):
         notices.append(
-            f"Without one of these the order of the others changes: {', '.join(moving)}."
+            f"Without one of these, the order of the others changes: {', '.join(moving)}."
         )
     return {"rates": dict(rates.values), "rows": rows}, notices
 
@@ -195,11 +204,12 @@ def _format_rows(
 def score_anchored_task(
     weights: Mapping[str, float], table: TaskTable, pool: Table
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the same as `score_task`, on the scale of a pool.
+    """Return one task's rows on the scale of a pool, as they are printed, and notices about them.
 
-    There are no rates: no metric has a price in units of another. Raises AnchorsError.
+    The result has the same keys as that of `score_task`, but all rates are None, because no metric
+    has a price in units of another. Raises AnchorsError.
     """
-    anchors = compute_anchors(_in_percent(pool), MAIN_METRIC, WEIGHTS)
+    anchors = compute_anchors(_convert_to_percent(pool), MAIN_METRIC, WEIGHTS)
     unit = 100 if _is_in_fractions(table.rows) else 1
     rows = score_on_anchors(anchors, weights, _scale_shares(unit, table.rows))
     drawn_scores: dict[str, list[float]] = {}
@@ -229,16 +239,16 @@ def _compute_intervals(
 
 
 def _is_in_fractions(table: Table) -> bool:
-    """Return whether the shares run from 0 to 1: none is above 1, and not all are whole numbers."""
+    """Return whether a table's shares are from 0 to 1: none is above 1, and some are fractions."""
     shares = []
     for row in table.values():
         for metric, value in row.items():
-            if metric not in COSTS and value is not None:
+            if metric not in HIGHER_IS_BETTER_BY_COST and value is not None:
                 shares.append(value)
     return all(value <= 1 for value in shares) and any(0 < value < 1 for value in shares)
 
 
-def _in_percent(table: Table) -> Table:
+def _convert_to_percent(table: Table) -> Table:
     return _scale_shares(100 if _is_in_fractions(table) else 1, table)
 
 
@@ -248,7 +258,7 @@ def _scale_shares(unit: float, table: Table) -> Table:
     for model, row in table.items():
         scaled_table[model] = {}
         for metric, value in row.items():
-            if value is not None and metric not in COSTS:
+            if value is not None and metric not in HIGHER_IS_BETTER_BY_COST:
                 value = unit * value
             scaled_table[model][metric] = value
     return scaled_table
@@ -267,7 +277,7 @@ def find_pool(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None
     rows: dict[str, TableRow] = {}
     for model, row in pool.rows.items():
         rows[model] = {metric: row.get(metric) for metric in WEIGHTS}
-        rows[model][MAIN_METRIC] = row.get(pool.main)  # whatever the task calls it
+        rows[model][MAIN_METRIC] = row.get(pool.main)  # whatever its name in the task
     return rows
 
 
@@ -278,11 +288,11 @@ def parse_weights(text: str) -> dict[str, float]:
         metric, _, number = setting.partition("=")
         if metric.strip() not in WEIGHTS:
             names = ", ".join(WEIGHTS)
-            raise argparse.ArgumentTypeError(f"{metric!r} is none of the metrics: {names}.")
+            raise argparse.ArgumentTypeError(f"{metric!r} is not a metric; use one of: {names}.")
         try:
             weights[metric.strip()] = float(number)
         except ValueError as error:
-            message = f"{setting!r} is no weight: write {metric.strip()}=1."
+            message = f"{setting!r} is not a weight; write for example {metric.strip()}=1."
             raise argparse.ArgumentTypeError(message) from error
     return weights
 
@@ -296,26 +306,26 @@ def _build_parser() -> argparse.ArgumentParser:
         "--anchors",
         type=Path,
         metavar="FILE",
-        help="of --mode anchored: rows of reference models; usual: the pool of the row's task",
+        help="reference models for --mode anchored; default: the pool of the row's task",
     )
     add(
         "--memory-budget",
         type=float,
         metavar="GB",
-        help="memory is taken from it; not of --mode anchored",
+        help="memory is subtracted from this budget; not for --mode anchored",
     )
     add(
         "--min-gap",
         type=float,
         metavar="X",
-        help="pairs that differ by X or less in perf do not count; not of --mode anchored",
+        help="ignore pairs that differ by X or less in perf; not for --mode anchored",
     )
     add(
         "--weights",
         type=parse_weights,
         default=WEIGHTS,
         metavar="perf=4,…",
-        help="usual: 4 for perf, else 1",
+        help="default: 4 for perf, 1 for others",
     )
     return parser
 
@@ -331,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("memory_budget", "min_gap") if is_anchored else ("anchors",):
         if getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"
-            parser.error(f"--mode {options.mode} has no {option}.")
+            parser.error(f"{option} can't be used with --mode {options.mode}.")
     budget = options.memory_budget
     try:
         rule = Rule(
@@ -354,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             try:
                 tasks[task], notices = score_anchored_task(rule.weights, table, pool)
             except AnchorsError as error:
-                parser.error(f"--anchors: of {task}, {error}")
+                parser.error(f"--anchors, task {task}: {error}")
         for notice in notices:
             print(f"{task}: {notice}", file=sys.stderr)
     print(json.dumps({"mode": options.mode, "tasks": tasks}, allow_nan=False))
@@ -367,8 +377,10 @@ def _read_file(path: Path) -> dict[str, TaskTable]:
 def _explain_missing_pool(task: str, file: Path | None) -> str:
     """Explain why a task has no anchors, and how to provide them."""
     if file:
-        return f"--anchors: {file} has no row of {task}; add rows of its reference models."
-    return f"No reference pool comes with {task}: name a file of reference models by --anchors."
+        return f"--anchors: {file} has no rows of {task}; add rows of its reference models."
+    return (
+        f"{task} has no built-in reference pool. Use --anchors to name a file of reference models."
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Stage 5: rankings of models and of people, and the goals that people set themselves."""
+"""The models of stage 5: rankings of models and of people, and people's weekly goals."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from core.accounts.models import Annotator
 from evaluation.models import EvaluationRun
+from evaluation.models.jobs import ChatJob
 from tasks.models import TargetModel, TargetVersion, Task
 
 
@@ -19,7 +20,7 @@ class WeeklyGoal(models.Model):
     """A person's weekly goal, valid from a week until their next row; 0 pauses the goal."""
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="weekly_goals")
-    week = models.DateField(help_text="The Monday it begins on, by UTC.")
+    week = models.DateField(help_text="The Monday on which the week begins (UTC).")
     amount = models.PositiveSmallIntegerField()
 
     class Meta:
@@ -40,14 +41,16 @@ class Board(models.Model):
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="board")
     rates = models.JSONField(default=dict)  # by metric; empty: none frozen yet
-    pool = models.JSONField(default=list)  # names of the models behind the rates
-    runner = models.CharField(max_length=20, blank=True)  # whose costs are behind the rates
+    pool = models.JSONField(default=list)  # the names of the models behind the rates
+    runner = models.CharField(max_length=20, blank=True)  # the runner of the costs behind the rates
     # Version, runner, rows by reference model.
     anchor_costs = models.JSONField(default=dict, db_default={})
     frozen_at = models.DateTimeField(null=True)
-    is_sensitive = models.BooleanField(default=False)  # leaving a model out changes the order
-    renewed_to = models.DateTimeField(null=True)  # runs that ended until then are in it
-    # Moved by a conditional update, so of several workers one takes the day's snapshot.
+    # Of the public board, for lists of tasks: rows, provisional sets, state, time of change.
+    first_models = models.JSONField(default=dict, db_default={})
+    is_sensitive = models.BooleanField(default=False)  # whether one model less changes the order
+    renewed_to = models.DateTimeField(null=True)  # includes the runs that ended until then
+    # Set by a conditional update, so that only one worker takes the day's snapshot.
     looked_on = models.DateField(null=True)  # the last day on which a snapshot was considered
 
     def __str__(self) -> str:
@@ -65,7 +68,7 @@ class Resample(models.Model):
     values = models.BinaryField()
 
     class Meta:
-        # Two workers may resample one run; the rows of the second are dropped.
+        # If two workers resample one run, the rows of the second are dropped.
         constraints = [models.UniqueConstraint(fields=["run", "metric"], name="resample_once")]
 
     def __str__(self) -> str:
@@ -94,7 +97,7 @@ class Weights(models.Model):
             models.UniqueConstraint(
                 fields=["task", "name"],
                 name="weights_one_name",
-                violation_error_message="This task has weights of that name already.",
+                violation_error_message="This task already has a saved weighting of this name.",
             )
         ]
 
@@ -109,7 +112,7 @@ class Snapshot(models.Model):
     number = models.PositiveIntegerField()
     title = models.CharField(max_length=150, blank=True)
     description = models.CharField(max_length=500, blank=True)
-    table = models.JSONField()  # all that is shown: rows, weights, rates, sets and versions, code
+    table = models.JSONField()  # everything shown: rows, weights, rates, sets and versions, code
     sha256 = models.CharField(max_length=64, validators=[RegexValidator("^[0-9a-f]{64}$")])
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -117,7 +120,7 @@ class Snapshot(models.Model):
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        # The newest first, so `task.snapshots.first()` is the last one that was taken.
+        # The newest first, so `task.snapshots.first()` is the latest one.
         ordering = ["task", "-number"]
         constraints = [
             # Papers cite the number.
@@ -136,10 +139,10 @@ class Contestant(models.Model):
     name = models.CharField(max_length=100)
     target = models.OneToOneField(
         TargetModel, on_delete=models.SET_NULL, null=True, related_name="contestant",
-        help_text="Who answers in battles; null: only imported comparisons name it.",
+        help_text="The model that answers in battles. null: known only from imported comparisons.",
     )  # fmt: skip
     is_live = models.BooleanField(
-        default=False, db_default=False, help_text="Whether new battles may draw it."
+        default=False, db_default=False, help_text="New battles can include it."
     )
 
     class Meta:
@@ -160,21 +163,27 @@ class Comparison(models.Model):
         BOTH_BAD = "both_bad"
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="comparisons")
-    uid = models.CharField(max_length=100, help_text="Of the source; unique in the task.")
+    uid = models.CharField(max_length=100, help_text="ID in the source, unique in the task.")
     voter = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="+")
     left = models.ForeignKey(Contestant, on_delete=models.CASCADE, related_name="+")
     right = models.ForeignKey(Contestant, on_delete=models.CASCADE, related_name="+")
     winner = models.CharField(max_length=8, choices=Winner)
+    weight = models.FloatField(
+        default=1.0,
+        db_default=1.0,
+        help_text="Below 1: one of the pairs of a ranking, which depend on one another.",
+    )
     style = models.JSONField(
-        null=True, help_text="Of a battle: length, headings, lists and bold, [left, right] each."
+        null=True,
+        help_text=("Length, headings, lists and bold of a battle's answers, as [left, right]."),
     )
     stored_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
-            # An import that is run again adds nothing.
+            # Repeating an import adds nothing.
             models.UniqueConstraint(fields=["task", "uid"], name="comparison_once"),
-            # A model against itself would say nothing, and no fit could use it.
+            # A comparison of a model with itself has no information, and would break the fit.
             models.CheckConstraint(condition=~Q(left=F("right")), name="comparison_of_two"),
         ]
 
@@ -204,12 +213,14 @@ class ReleaseConsent(models.Model):
 
     voter = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="+")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
-    version = models.PositiveSmallIntegerField(help_text="Of the question that was answered.")
+    version = models.PositiveSmallIntegerField(
+        help_text=("Version of the question that was answered.")
+    )
     agrees = models.BooleanField()
     given_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        # The last answer replaces the one before.
+        # The last answer replaces the previous one.
         constraints = [models.UniqueConstraint(fields=["voter", "task"], name="consent_once")]
 
     def __str__(self) -> str:
@@ -217,19 +228,24 @@ class ReleaseConsent(models.Model):
 
 
 SIDES = ("left", "right")
+EXTRA_SIDES = ("s3", "s4", "s5")
+"""The further sides of a battle with more than two answers. They sort after those of SIDES."""
+RANKED = "ranked"
+"""The `winner` of a battle whose answers were ranked."""
 
 
 class Battle(models.Model):
     """A conversation of one person with two unnamed models at once, until the person votes.
 
-    With a gold pair there are no models, and `good` is the side of the good answer.
+    There may be up to five models, which the person then ranks (`ranking`). With a gold pair there
+    are no models, and `good` is the side of the good answer.
     """
 
     class Release(models.TextChoices):
         PRIVATE = "private"  # without consent
-        WAITING = "waiting"  # it may hold personal data: the owner looks
+        WAITING = "waiting"  # it may contain personal data, so an owner checks it
         RELEASED = "released"
-        WITHHELD = "withheld"  # the owner looked
+        WITHHELD = "withheld"  # an owner has checked and withheld it
 
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="battles")
@@ -239,12 +255,19 @@ class Battle(models.Model):
     right = models.ForeignKey(Contestant, on_delete=models.PROTECT, null=True, related_name="+")
     gold = models.ForeignKey(GoldPair, on_delete=models.CASCADE, null=True, related_name="battles")
     good = models.CharField(max_length=5, blank=True)
-    chance = models.FloatField(null=True, help_text="With which this pair was drawn.")
+    chance = models.FloatField(null=True, help_text="Probability of drawing this pair.")
     began_at = models.DateTimeField(default=timezone.now)
-    ended_at = models.DateTimeField(null=True, help_text="By a vote, or without one.")
-    winner = models.CharField(max_length=8, choices=Comparison.Winner, blank=True)
+    ended_at = models.DateTimeField(
+        null=True, help_text=("When the battle ended, with or without a vote.")
+    )
+    winner = models.CharField(
+        max_length=8, choices=[*Comparison.Winner.choices, (RANKED, "Ranked")], blank=True
+    )
+    ranking = models.JSONField(
+        null=True, help_text="The place of each side, from 1. Sides can share a place."
+    )
     names_itself = models.BooleanField(
-        default=False, help_text="A model said who it is, so the vote is kept apart."
+        default=False, help_text="A model revealed its name, so the vote is kept separate."
     )
     release = models.CharField(max_length=8, choices=Release, default=Release.PRIVATE)
     consent_version = models.PositiveSmallIntegerField(null=True)
@@ -252,36 +275,62 @@ class Battle(models.Model):
 
     class Meta:
         constraints = [
-            # Two tabs that begin at once get one battle.
+            # Two tabs that begin at the same time get one battle.
             models.UniqueConstraint(
                 fields=["task", "voter"], condition=Q(ended_at__isnull=True), name="battle_one_open"
             ),
-            # A vote ends the conversation, so that no message can follow what was judged.
+            # A vote ends the conversation, so that no message can follow it.
             models.CheckConstraint(
                 condition=Q(winner="") | Q(ended_at__isnull=False), name="battle_vote_ends"
             ),
             models.CheckConstraint(
-                # Code takes a battle without a gold pair for one with two models, and asks both.
+                # The code treats a battle without a gold pair as one of two models, and calls both.
                 condition=Q(gold__isnull=True, left__isnull=False, right__isnull=False)
                 | Q(gold__isnull=False, left__isnull=True, right__isnull=True),
                 name="battle_of_two_or_gold",
             ),
         ]
         indexes = [
-            # Published conversations are read by id in chunks, and owners see those that wait.
+            # For published conversations, read by id in chunks, and for those that wait.
             models.Index(fields=["task", "release", "id"], name="battle_release"),
-            # How many battles a voter began today is counted before each.
+            # For the number of battles that a voter began today, counted before each.
             models.Index(fields=["voter", "began_at"], name="battle_voter_time"),
         ]
 
     def __str__(self) -> str:
         return str(self.uuid)
 
-    def contestant(self, side: str) -> Contestant:
+    @property
+    def sides(self) -> list[str]:
+        """Return the names of the sides, in the order of the page."""
+        return [*SIDES, *(extra_side.side for extra_side in self.extra_sides.all())]
+
+    def get_contestant(self, side: str) -> Contestant:
         """Return the model on a side. A gold pair has none."""
+        for extra_side in self.extra_sides.all() if side not in SIDES else ():
+            if extra_side.side == side:
+                return extra_side.contestant
         contestant = self.left if side == "left" else self.right
         assert contestant is not None
         return contestant
+
+
+class BattleSide(models.Model):
+    """The model on a third or further side of a battle."""
+
+    battle = models.ForeignKey(
+        Battle, on_delete=models.CASCADE, related_name="extra_sides", db_index=False
+    )
+    side = models.CharField(max_length=5)
+    # Protected, because a conversation without its models could not be published.
+    contestant = models.ForeignKey(Contestant, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["side"]
+        constraints = [models.UniqueConstraint(fields=["battle", "side"], name="battle_side_once")]
+
+    def __str__(self) -> str:
+        return f"{self.side} of {self.battle_id}"
 
 
 class Follow(models.Model):
@@ -291,11 +340,11 @@ class Follow(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows"
     )
-    # Moved by an update whose condition is the old value, so one worker sends each mail.
-    told_to = models.DateTimeField(default=timezone.now)  # no mails about releases until then
+    # Set by an update with the old value as condition, so only one worker sends each mail.
+    told_to = models.DateTimeField(default=timezone.now)  # no emails about earlier releases
 
     class Meta:
-        # A double click makes one row, so nobody gets a mail twice.
+        # A double click creates one row, so nobody gets an email twice.
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="follow_once")]
 
     def __str__(self) -> str:
@@ -321,7 +370,7 @@ class Turn(models.Model):
     class Meta:
         ordering = ["number"]
         constraints = [
-            # Each message of a conversation is there once, whatever tabs send.
+            # Each message of a conversation exists once, whatever several tabs send.
             models.UniqueConstraint(fields=["battle", "number"], name="turn_one_number"),
         ]
 
@@ -330,8 +379,8 @@ class Turn(models.Model):
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the asking process has died: answers would have arrived by now."""
-        # A live process ends each call at the deadline; some seconds more for storing answers.
+        """Return whether the process that asked has died, because the answers are overdue."""
+        # A live process ends each call at the deadline, plus a few seconds to store answers.
         longest = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS + 10)
         return self.state == self.State.ASKING and timezone.now() > self.asked_at + longest
 
@@ -343,7 +392,7 @@ class Turn(models.Model):
 
 
 class Reply(models.Model):
-    """One side's answer in a turn, and the settings of its model; a gold pair's have none."""
+    """One side's answer in a turn. `setup` has the model's settings; it is empty for gold pairs."""
 
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="replies")
     side = models.CharField(max_length=5)
@@ -359,3 +408,59 @@ class Reply(models.Model):
 
     def __str__(self) -> str:
         return f"{self.side} of {self.turn}"
+
+
+class ArenaJudge(ChatJob):
+    """A chat model with a prompt that judges an arena's battles. Neither ever changes.
+
+    Its verdicts are kept apart from people's votes and affect no ranking of theirs.
+    """
+
+    function = "leaderboard.jobs.ask_arena_judge"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="arena_judges")
+    name = models.SlugField(max_length=60)
+    most_calls = models.PositiveIntegerField(help_text="Each time that it is asked.")
+    is_shown = models.BooleanField(
+        default=False, help_text="The leaderboard shows its ranking beside people's."
+    )
+    report = models.JSONField(default=dict)  # of `judges.reports.build_report`
+
+    class Meta(ChatJob.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            *ChatJob.Meta.constraints,
+            # Readers tell judges apart by their names.
+            models.UniqueConstraint(fields=["task", "name"], name="arena_judge_one_name"),
+        ]
+
+    def __str__(self) -> str:
+        return f"arena judge {self.name} of {self.task.code}"
+
+
+class ArenaVerdict(models.Model):
+    """A judge's choice in one order of a battle. Stored at once, so that nothing is asked twice."""
+
+    class Choice(models.TextChoices):
+        FIRST = "first"
+        SECOND = "second"
+        TIE = "tie"
+
+    judge = models.ForeignKey(
+        ArenaJudge, on_delete=models.CASCADE, related_name="verdicts", db_index=False
+    )
+    battle = models.ForeignKey(Battle, on_delete=models.CASCADE, related_name="verdicts")
+    is_swapped = models.BooleanField(help_text="The right side was shown first.")
+    choice = models.CharField(max_length=6, choices=Choice)
+    asked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            # An order that two workers ask about counts once.
+            models.UniqueConstraint(
+                fields=["judge", "battle", "is_swapped"], name="arena_verdict_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.judge}: {self.choice} of {self.battle_id}"

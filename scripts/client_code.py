@@ -38,8 +38,8 @@ def generate_client() -> bool:
     """Write both modules, where they are missing or outdated; return whether they were written."""
     # Not imported: its package needs what is written here.
     freshness = SimpleNamespace(**runpy.run_path(str(CLIENT / "freshness.py")))
-    digest = freshness.digest_sources(ROOT)
-    if not freshness.stale_modules(digest):
+    digest = freshness.compute_source_digest(ROOT)
+    if not freshness.list_stale_modules(digest):
         return False
     schema = read_schema()
     methods = tomllib.loads((CLIENT / "methods.toml").read_text())
@@ -47,7 +47,7 @@ def generate_client() -> bool:
     for name, text in texts.items():
         # Under another name first: another process may import the module at this moment.
         unfinished = CLIENT / f".{name}.{os.getpid()}"
-        unfinished.write_text(f"{freshness.mark_of(digest)}\n{text}")
+        unfinished.write_text(f"{freshness.build_first_line(digest)}\n{text}")
         unfinished.replace(CLIENT / name)
     return True
 

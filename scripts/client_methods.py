@@ -17,10 +17,10 @@ from typing import Any, Literal, Unpack
 
 from dynabench.client import types
 from dynabench.client.flow import Flow, method
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 
 
-class Plain(Asking):
+class Plain(Requesting):
     """The methods that make one request and return the JSON of its answer."""
 '''
 INDENT = " " * 4
@@ -249,7 +249,7 @@ def write_call(method: Method) -> str:
     arguments = [f'f"{address}"' if method.path_names else f'"{address}"']
     if operation.verb == "GET":
         arguments += [f"{name}={_write_value(method, name)}" for name in method.sent]
-        call = "_all" if operation.is_paged else "_get"
+        call = "_iterate_pages" if operation.is_paged else "_get"
         return f"return self.{call}({', '.join(arguments)})"
     arguments.insert(0, f'"{operation.verb}"')
     if len(method.sent) == 1 and method.sent[0].startswith("**"):

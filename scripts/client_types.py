@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 NAMES = {
-    "Seen": "Leaderboard",
+    "CurrentBoard": "Leaderboard",
     "WebhookShown": "Webhook",
     "DeliveryShown": "Delivery",
 }
@@ -21,7 +21,7 @@ from __future__ import annotations  # they name each other
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-Results = dict[str, Any]
+ModelResults = dict[str, Any]
 """Of `get_results`. No TypedDict, as each task has its rounds. Its keys:
 
 - `model`, `name`, `task`; `phase` (one word), `sentence`, `is_over`: how far it is;
@@ -47,12 +47,13 @@ class Card(TypedDict, total=False):
 
 
 class Flag(TypedDict, total=False):
-    """Why an example cannot be used."""
+    """Why an example cannot be used; or what is said of each criterion, in place of a vote."""
 
     flag_reason: str
     comment: str
+    criteria: list[str]
 '''
-BY_HAND = ("Card", "Flag", "Results")
+BY_HAND = ("Card", "Flag", "ModelResults")
 """Classes of the head."""
 PLAIN = {
     "string": "str",

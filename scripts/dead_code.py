@@ -32,7 +32,6 @@ HOOKS = (
 )
 DECORATORS = (
     *("@model_validator*", "@register*"),
-    *("@minutely", "@quarterly", "@daily", "@each_sweep", "@tidied_daily"),  # core.periodic
     "@questions.*.answer",  # core.questions
 )
 

@@ -34,7 +34,7 @@ class Shipped(NamedTuple):
 
 
 SHIPPED = (
-    Shipped("Inter, four subsets", "`static/fonts`", "OFL-1.1", "https://github.com/rsms/inter"),
+    Shipped("Inter, four subsets", "`static/fonts`, `core/figures/fonts`", "OFL-1.1", "https://github.com/rsms/inter"),
     Shipped(
         "Table of confusable characters", "`core/text/confusables.txt`", "Unicode-3.0",
         "https://www.unicode.org/Public/security/",
@@ -78,6 +78,7 @@ UNSAID = {
     "import-linter": ("BSD-2-Clause", "https://github.com/seddonym/import-linter"),
     "jiwer": ("Apache-2.0", "https://github.com/jitsi/jiwer"),
     "mlcroissant": ("Apache-2.0", "https://github.com/mlcommons/croissant"),
+    "resvg_py": ("MIT", "https://github.com/baseplate-admin/resvg-py"),
     "onnxruntime-genai": ("MIT", "https://github.com/microsoft/onnxruntime-genai"),
 }
 """Packages whose metadata name no source, or no single licence."""

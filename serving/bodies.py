@@ -1,17 +1,17 @@
-"""What requests to the model server have in common: method, body, deadline."""
+"""Read requests to the model server: method, body, deadline."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
 
-from core.files.damage import damage_of
+from core.files.damage import describe_damage
 
 from .errors import BadRequestError, TooLargeError, WrongMethodError
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_PICTURE_BODY_BYTES = 16 * 1024 * 1024  # of models that look at pictures
-DEADLINE_SECONDS = 30.0  # of callers that name none
+DEFAULT_DEADLINE_SECONDS = 30.0  # of callers that name none
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -23,8 +23,13 @@ def check_method(method: str, allowed_method: str) -> None:
         raise WrongMethodError(f"Use {allowed_method}.")
 
 
-def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float:
-    """Return how long the caller waits for the answer, in seconds. Raises BadRequestError."""
+def read_deadline_seconds(scope: Message, default: float = DEFAULT_DEADLINE_SECONDS) -> float:
+    """Return how many seconds the caller waits for the answer, from X-Deadline-Seconds.
+
+    default: the number without this header.
+
+    Raises BadRequestError.
+    """
     value = dict(scope["headers"]).get(b"x-deadline-seconds")
     if value is None:
         return default
@@ -39,7 +44,10 @@ def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float
 
 
 async def read_body(receive: Receive) -> bytearray:
-    """Read the body. Bytes over the limit are discarded, so that the sender gets an answer."""
+    """Read the body. Raises TooLargeError over the limit, BadRequestError if it is incomplete.
+
+    Bytes over the limit are read and discarded, so that the sender gets a response.
+    """
     body, size, is_more = bytearray(), 0, True
     while is_more:
         message = await receive()
@@ -51,17 +59,17 @@ async def read_body(receive: Receive) -> bytearray:
             body += piece
         is_more = message.get("more_body", False)
     if size > MAX_PICTURE_BODY_BYTES:
-        raise _too_large(MAX_PICTURE_BODY_BYTES)
+        raise _build_too_large_error(MAX_PICTURE_BODY_BYTES)
     return body
 
 
 def check_size(body: bytearray, max_bytes: int) -> None:
     """Raise TooLargeError for a body of more than `max_bytes` bytes."""
     if len(body) > max_bytes:
-        raise _too_large(max_bytes)
+        raise _build_too_large_error(max_bytes)
 
 
-def _too_large(max_bytes: int) -> TooLargeError:
+def _build_too_large_error(max_bytes: int) -> TooLargeError:
     return TooLargeError(f"The body is larger than {max_bytes} bytes. Send fewer inputs.")
 
 
@@ -70,4 +78,4 @@ def parse_json(body: bytearray) -> Any:
     try:
         return orjson.loads(body)  # refuses halves of surrogate pairs, which are no characters
     except orjson.JSONDecodeError as error:
-        raise BadRequestError(f"The body is not JSON: {damage_of(error)}.") from None
+        raise BadRequestError(f"The body is not JSON: {describe_damage(error)}.") from None

@@ -1,21 +1,27 @@
-"""What a transformers model takes: arrays by name, the most tokens, the id that fills rows.
+"""Find out what a transformers model takes: its input arrays, its token limit, its padding id.
 
-Read from the model's own code and tables of positions, as configurations name them differently.
+These are read from the model's code and position tables, as configurations name them differently.
 """
 
 import inspect
 from typing import Any
 
-LONGEST = 4096
-"""Tokens, where neither tokenizer nor model names a limit."""
-UNLIMITED = 10**6
-"""From here on a tokenizer's limit is none: transformers writes 10**30 for "unknown"."""
+MAX_TOKENS = 4096
+"""The token limit if neither tokenizer nor model names one."""
+UNLIMITED_TOKENS = 10**6
+"""A tokenizer's limit of at least this number means no limit.
+
+transformers writes 10**30 for "unknown".
+"""
 POSITION_TABLES = ("position_embeddings", "positions_embed", "embed_positions", "wpe")
-"""Names of the modules that look up a token's place; others look up distances or coordinates."""
+"""Names of the modules with position embeddings. Others look up distances or coordinates."""
 
 
-def bare_model(head: Any, folder: Any) -> Any:
-    """Return a folder's model without weights, whose modules take no memory."""
+def build_empty_model(head: Any, folder: Any) -> Any:
+    """Return a folder's model without weights, so that its modules take no memory.
+
+    head: the class of transformers that loads the model.
+    """
     import torch
     from transformers import AutoConfig
 
@@ -25,12 +31,12 @@ def bare_model(head: Any, folder: Any) -> Any:
         return head.from_config(config)
 
 
-def input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
+def find_input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
     """Return the names of the arrays that the model reads, in the order of our calls.
 
     Every model that accepts an attention mask gets one. Token types are included if the tokenizer
-    produces them and the model accepts more than one type; elsewhere `model(**tokenizer(text))`
-    fails.
+    produces them and the model accepts more than one type; for other models
+    `model(**tokenizer(text))` fails.
     """
     parameters = inspect.signature(model.forward).parameters
     names = ["input_ids"]
@@ -46,27 +52,31 @@ def input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def token_limit(model: Any, tokenizer: Any) -> int:
-    """Return the maximum number of tokens of one text: the least of tokenizer limit and positions.
+def find_token_limit(model: Any, tokenizer: Any) -> int:
+    """Return the maximum number of tokens of one text that both tokenizer and positions allow.
 
-    Computed positions (rotary, relative) have no table. The length for which the model was made
-    then counts only if the tokenizer has no limit.
+    Models that compute positions (rotary, relative) have no table of positions. For these, the
+    length for which the model was made counts only if the tokenizer has no limit.
     """
     own_limit = tokenizer.model_max_length
-    if own_limit >= UNLIMITED:
+    if own_limit >= UNLIMITED_TOKENS:
         own_limit = None
-    places = position_count(model)
-    described = getattr(_text_config(model), "max_position_embeddings", None)
-    made_for = described if isinstance(described, int) and described > 0 else None
-    if places and made_for:
-        places = min(places, made_for)  # Nyströmformer's table has two rows more than it numbers
-    limits = [limit for limit in (own_limit, places) if limit]
+    max_positions = find_position_count(model)
+    configured_limit = getattr(_find_text_config(model), "max_position_embeddings", None)
+    design_limit = (
+        configured_limit if isinstance(configured_limit, int) and configured_limit > 0 else None
+    )
+    if max_positions and design_limit:
+        max_positions = min(
+            max_positions, design_limit
+        )  # Nyströmformer's table has two rows more than it numbers
+    limits = [limit for limit in (own_limit, max_positions) if limit]
     if limits:
         return int(min(limits))
-    return made_for or LONGEST
+    return design_limit or MAX_TOKENS
 
 
-def position_count(model: Any) -> int | None:
+def find_position_count(model: Any) -> int | None:
     """Return the number of tokens for which the model has learnt positions; None without a table.
 
     Models like RoBERTa count from the padding id, so their first rows belong to no token. Models
@@ -79,19 +89,19 @@ def position_count(model: Any) -> int | None:
         if name.rpartition(".")[2] not in POSITION_TABLES or table is None:
             continue
         padding = getattr(module, "padding_idx", None)
-        skipped = 0 if padding is None else padding + 1
-        position_counts.append(table.shape[0] - int(getattr(module, "offset", skipped)))
+        skipped_rows = 0 if padding is None else padding + 1
+        position_counts.append(table.shape[0] - int(getattr(module, "offset", skipped_rows)))
     return min(position_counts, default=None)
 
 
-def padding_id(model: Any, tokenizer: Any) -> int:
-    """Return the id that pads short rows: the one that the model's code treats as padding.
+def find_padding_id(model: Any, tokenizer: Any) -> int:
+    """Return the id of the padding token, which fills up short rows.
 
     Heads that read the last token find it by this id in the configuration, not by a mask.
     """
-    ids = (getattr(_text_config(model), "pad_token_id", None), tokenizer.pad_token_id)
+    ids = (getattr(_find_text_config(model), "pad_token_id", None), tokenizer.pad_token_id)
     return next((id for id in ids if isinstance(id, int) and id >= 0), 0)
 
 
-def _text_config(model: Any) -> Any:
+def _find_text_config(model: Any) -> Any:
     return model.config.get_text_config()

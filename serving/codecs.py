@@ -1,4 +1,4 @@
-"""From request fields to token ids, and from logits to answers."""
+"""Encode request fields as token ids, and decode logits to answers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,27 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from .errors import wrong_field
+from .errors import build_wrong_field_error
 from .spec import PAIR, ModelFolder
 
 Logits = NDArray[np.float32]
-MIN_ROOM = 8  # tokens the context must keep in addition to the other field
+MIN_CONTEXT_TOKENS = 8  # tokens the context must keep in addition to the other field
 Side = Literal["left", "right"]
-STRIDE = 128  # tokens that neighbouring QA windows share (the value of the SQuAD scripts)
+STRIDE_TOKENS = 128  # tokens that neighbouring QA windows share (the value of the SQuAD scripts)
 MAX_ANSWER_TOKENS = 30
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One prediction: `output` by field name, `prob` by label (for a span, only the answer's)."""
+    """A prediction.
+
+    output: values by field name. prob: probabilities by label; for a span, only the answer's.
+    """
 
     output: dict[str, Any]
     prob: dict[str, float]
 
 
 @dataclass(frozen=True)
-class Sight:
-    """The tokens of a question, and the picture [3, side, side] that it is about."""
+class PictureInput:
+    """The tokens of a question and the pixels [3, side, side] of its picture."""
 
     ids: list[int]
     type_ids: list[int]
@@ -40,11 +43,11 @@ class Sight:
         return len(self.ids)
 
 
-Piece = Encoding | Sight  # what a model is given at once
+ModelInput = Encoding | PictureInput  # what a model is given at once
 
 
 class Codec(ABC):
-    """A codec that encodes the fields of an input into one or several encodings and decodes logits.
+    """A codec that encodes an input's fields as one or several encodings, and decodes logits.
 
     `max_length` counts tokens, special ones included; longer texts lose their end, or their start
     if `cut_side` is "left". The codec truncates and the backend pads, so both are disabled in the
@@ -57,45 +60,47 @@ class Codec(ABC):
         self.fields, self.output, self.labels = folder.fields, folder.output, folder.labels
         self.tokenizer, self.max_length = tokenizer, max_length
         self.pictures = folder.pictures
-        self.cut_field, self.cut_side = folder.cut_field, cut_side
+        self.truncated_field, self.cut_side = folder.truncated_field, cut_side
         # Settings saved with the tokenizer would cut texts a second time, at other places.
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
     @abstractmethod
-    def encode(self, row: Mapping[str, str]) -> Sequence[Piece]:
+    def encode(self, row: Mapping[str, str]) -> Sequence[ModelInput]:
         """Return encodings of at most max_length tokens. Raises BadRequestError."""
 
     @abstractmethod
     def decode(
-        self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
+        self, row: Mapping[str, str], encodings: Sequence[ModelInput], logits: Sequence[Logits]
     ) -> Answer:
         """Return the answer. logits: one array per encoding."""
 
-    def _tokens(self, text: str) -> Encoding:
+    def _encode_text(self, text: str) -> Encoding:
         return self.tokenizer.encode(text, add_special_tokens=False)
 
-    def _room(self, field: str, tokens: Encoding, least: int = MIN_ROOM) -> int:
+    def _find_room(self, field: str, tokens: Encoding, min_tokens: int = MIN_CONTEXT_TOKENS) -> int:
         """Return the number of tokens left for the context next to `field`.
 
-        Raises BadRequestError for fewer than `least`.
+        Raises BadRequestError for fewer than `min_tokens`.
         """
-        is_pair = least > 0
-        room = self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(is_pair)
-        if room < least:
-            most = len(tokens) + room - least
-            cure = f"{most} fit: shorten it, or set a larger max_length."
-            if most < 1:
-                cure = f"the model reads {self.max_length} in all: set a larger max_length."
-            raise wrong_field(field, f"has {len(tokens)} tokens; {cure}")
-        return room
+        is_pair = min_tokens > 0
+        free_tokens = (
+            self.max_length - len(tokens) - self.tokenizer.num_special_tokens_to_add(is_pair)
+        )
+        if free_tokens < min_tokens:
+            max_tokens = len(tokens) + free_tokens - min_tokens
+            advice = f"{max_tokens} fit: shorten it, or set a larger max_length."
+            if max_tokens < 1:
+                advice = f"the model reads {self.max_length} in all: set a larger max_length."
+            raise build_wrong_field_error(field, f"has {len(tokens)} tokens; {advice}")
+        return free_tokens
 
 
 class LabelCodec(Codec):
-    """A codec for classification: labels with probabilities, the softmax of logits [labels]."""
+    """A codec for classification. Its probabilities are the softmax of logits [labels]."""
 
     def decode(
-        self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
+        self, row: Mapping[str, str], encodings: Sequence[ModelInput], logits: Sequence[Logits]
     ) -> Answer:
         assert self.labels is not None
         scores = logits[0].tolist()  # numpy is slower on so few
@@ -112,12 +117,14 @@ class TextCodec(LabelCodec):
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
         field = self.fields[0]
-        text = self._tokens(row[field])
-        room = self.max_length - self.tokenizer.num_special_tokens_to_add(False)
-        text.truncate(max(room, 0), direction=self.cut_side)
+        text = self._encode_text(row[field])
+        free_tokens = self.max_length - self.tokenizer.num_special_tokens_to_add(False)
+        text.truncate(max(free_tokens, 0), direction=self.cut_side)
         encoding = self.tokenizer.post_process(text)
         if not len(encoding):
-            raise wrong_field(field, "has no word or sign that the model's tokenizer knows.")
+            raise build_wrong_field_error(
+                field, "has no word or sign that the model's tokenizer knows."
+            )
         return [encoding]
 
 
@@ -125,29 +132,29 @@ class PairCodec(LabelCodec):
     """A codec for two texts in the model's order. Only the context is truncated."""
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
-        texts = {field: self._tokens(row[field]) for field in self.fields}
-        (other,) = (field for field in self.fields if field != self.cut_field)
-        room = self._room(other, texts[other])
-        texts[self.cut_field].truncate(room, direction=self.cut_side)
+        texts = {field: self._encode_text(row[field]) for field in self.fields}
+        (other_field,) = (field for field in self.fields if field != self.truncated_field)
+        free_tokens = self._find_room(other_field, texts[other_field])
+        texts[self.truncated_field].truncate(free_tokens, direction=self.cut_side)
         first, second = texts.values()
         return [self.tokenizer.post_process(first, second)]
 
 
 class PictureCodec(LabelCodec):
-    """A codec for a picture, resized to the model's square, and a question if there is one."""
+    """A codec for a picture, resized to the model's square, and its question, if any."""
 
-    def encode(self, row: Mapping[str, str]) -> list[Sight]:
-        from .pictures import pixels_of  # models of texts need no Pillow
+    def encode(self, row: Mapping[str, str]) -> list[PictureInput]:
+        from .pictures import read_pixels  # models of texts need no Pillow
 
         assert self.pictures is not None
         picture, *questions = self.fields
         ids, type_ids = [0], [0]  # a picture alone counts as one token
         for question in questions:
-            tokens = self._tokens(row[question])
-            self._room(question, tokens, least=0)
-            whole = self.tokenizer.post_process(tokens)
-            ids, type_ids = whole.ids, whole.type_ids
-        return [Sight(ids, type_ids, pixels_of(row[picture], picture, self.pictures))]
+            tokens = self._encode_text(row[question])
+            self._find_room(question, tokens, min_tokens=0)
+            encoding = self.tokenizer.post_process(tokens)
+            ids, type_ids = encoding.ids, encoding.type_ids
+        return [PictureInput(ids, type_ids, read_pixels(row[picture], picture, self.pictures))]
 
 
 class SpanCodec(Codec):
@@ -159,35 +166,37 @@ class SpanCodec(Codec):
     """
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
-        question, passage = (self._tokens(row[field]) for field in self.fields)
-        room = self._room(self.fields[0], question)
-        passage.truncate(room, stride=min(STRIDE, room // 2))
+        question, passage = (self._encode_text(row[field]) for field in self.fields)
+        free_tokens = self._find_room(self.fields[0], question)
+        passage.truncate(free_tokens, stride=min(STRIDE_TOKENS, free_tokens // 2))
         first = self.tokenizer.post_process(question, passage)
         windows = [first, *first.overflowing]
-        if not any(readable(window, row[self.fields[1]]).any() for window in windows):
-            raise wrong_field(self.fields[1], "has no text to answer from.")
+        if not any(mark_passage_tokens(window, row[self.fields[1]]).any() for window in windows):
+            raise build_wrong_field_error(self.fields[1], "has no text to answer from.")
         return windows
 
     def decode(
-        self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
+        self, row: Mapping[str, str], encodings: Sequence[ModelInput], logits: Sequence[Logits]
     ) -> Answer:
         passage = row[self.fields[1]]
         spans = []
         for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True):
-            spans.append(_best_span(scores, readable(window, passage), window.offsets))
+            spans.append(
+                _find_best_span(scores, mark_passage_tokens(window, passage), window.offsets)
+            )
         # Spans compare by their score first.
         best_span = max(spans)
         text = passage[best_span.start : best_span.end]
         # Tokens may begin or end with a space, which is no part of an answer.
         start = best_span.start + len(text) - len(text.lstrip())
         answer = text.strip()
-        share = np.exp(best_span.score - np.logaddexp.reduce([span.total for span in spans]))
+        probability = np.exp(best_span.score - np.logaddexp.reduce([span.total for span in spans]))
         output = {self.output: answer, "start": start, "end": start + len(answer)}
-        return Answer(output, {answer: float(share)})
+        return Answer(output, {answer: float(probability)})
 
 
-def readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
-    """Return which tokens of a window are text of the passage, so that no span is blank."""
+def mark_passage_tokens(window: Encoding, passage: str) -> NDArray[np.bool_]:
+    """Return for each token of a window whether it is a non-blank part of the passage."""
     marks = []
     for sequence, (start, end) in zip(window.sequence_ids, window.offsets, strict=True):
         is_passage = sequence == 1  # 0 is the question, None a special token
@@ -196,7 +205,7 @@ def readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
 
 
 class _Span(NamedTuple):
-    """A window's best span, and the log-sum-exp of the scores of all its spans."""
+    """The best span of a window. total: the log-sum-exp of the scores of all its spans."""
 
     score: float
     start: int
@@ -204,10 +213,13 @@ class _Span(NamedTuple):
     total: float
 
 
-def _best_span(
+def _find_best_span(
     scores: Logits, allowed_tokens: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
 ) -> _Span:
-    """Return the best span between allowed tokens. Its score is -inf if there is none."""
+    """Return the best span between allowed tokens. Its score is -inf if there is none.
+
+    scores [2, tokens]: of starts and ends.
+    """
     starts, ends = np.where(allowed_tokens, scores.astype(np.float64), -np.inf)
     best_span = _Span(-np.inf, 0, 0, -np.inf)
     total = -np.inf
@@ -223,7 +235,7 @@ def _best_span(
     return best_span._replace(total=float(total))
 
 
-def codec_for(
+def choose_codec(
     folder: ModelFolder, tokenizer: Tokenizer, max_length: int, cut_side: Side = "right"
 ) -> Codec:
     """Return the codec for the model's kind."""
@@ -231,5 +243,5 @@ def codec_for(
         return PictureCodec(folder, tokenizer, max_length)
     if folder.labels is None:
         return SpanCodec(folder, tokenizer, max_length)
-    kind = PairCodec if folder.kind == PAIR else TextCodec
-    return kind(folder, tokenizer, max_length, cut_side)
+    codec_class = PairCodec if folder.kind == PAIR else TextCodec
+    return codec_class(folder, tokenizer, max_length, cut_side)

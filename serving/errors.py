@@ -1,4 +1,4 @@
-"""What the model server answers when it cannot answer."""
+"""Errors of the model server, each with an HTTP status."""
 
 from collections.abc import Mapping
 
@@ -15,39 +15,39 @@ class ServingError(Exception):
 
 
 class BadRequestError(ServingError):
-    """Raised for an invalid request; names the field."""
+    """Raised if a request is invalid. `fields` names the field."""
 
     status = 400
     code = "invalid"
 
 
 class TooLongError(BadRequestError):
-    """Raised if the prompt is too long for the model, with the code that OpenAI's clients know."""
+    """Raised if a prompt is too long for the model. OpenAI's clients know its code."""
 
     code = "context_length_exceeded"
 
 
-def wrong_field(name: str, message: str) -> BadRequestError:
+def build_wrong_field_error(name: str, message: str) -> BadRequestError:
     """Return the error for one field. The message continues after the field's name."""
     return BadRequestError(f"{name} {message}", fields={name: message})
 
 
 class ForbiddenError(ServingError):
-    """Raised for a call without the site's proof, if only the site may call."""
+    """Raised if a call lacks the proof that it comes from the site, where that is required."""
 
     status = 403
     code = "forbidden"
 
 
-class UnknownError(ServingError):
+class NotFoundError(ServingError):
     """Raised for a model or route that does not exist."""
 
     status = 404
     code = "not_found"
 
 
-class UnknownModelError(UnknownError):
-    """Raised for a model that does not exist, with the code that OpenAI's clients know."""
+class UnknownModelError(NotFoundError):
+    """Raised if a model does not exist. OpenAI's clients know its code."""
 
     code = "model_not_found"
 
@@ -74,7 +74,7 @@ class MisconfiguredError(ServingError):
 
 
 class CannotExportError(MisconfiguredError):
-    """Raised if only torch, and not ONNX Runtime, runs the model as transformers does."""
+    """Raised if the model runs correctly with torch but not with ONNX Runtime."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.reason = reason
@@ -104,8 +104,8 @@ class LoadingError(TryLaterError):
     retry_after = 2
 
 
-class NotKnownError(LoadingError):
-    """Raised if the list of models cannot be read, as while the database is unavailable."""
+class ModelListUnavailableError(LoadingError):
+    """Raised if the list of models cannot be read, for example in an outage of the database."""
 
 
 class StoppedError(TryLaterError):
@@ -121,7 +121,8 @@ class DeadlineError(ServingError):
     code = "deadline"
 
 
-def first_words(error: Exception) -> str:
-    """Return the first line of a library's message, shortened, so that our advice stands out."""
+def get_first_line(error: Exception) -> str:
+    """Return the first line of a library's message, shortened to 200 characters."""
+    # Some libraries raise errors without a message.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:200].rstrip(" .") + "."

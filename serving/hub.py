@@ -1,32 +1,32 @@
-"""What it means that a hub gave no files: its own failure, or something that a person can mend."""
+"""Explain failed downloads from a hub: an outage of the hub, or a mistake that people can fix."""
 
 from .errors import MisconfiguredError, ServingError, TryLaterError
 
-SECONDS = 20.0
-"""How long a hub may send nothing before it counts as away."""
-LATER = (408, 425, 429)
-"""Statuses of a client's errors that say nothing against the request."""
+REQUEST_SECONDS = 20.0
+"""How long a hub may send nothing before it counts as unavailable."""
+RETRY_STATUSES = (408, 425, 429)
+"""HTTP client errors after which the same request may succeed later."""
 
 
-class HubAwayError(TryLaterError):
-    """Raised if the hub does not answer, fails or asks to retry later. The model may be fine."""
+class HubUnavailableError(TryLaterError):
+    """Raised if the hub does not respond, fails or asks to retry later. The model may be fine."""
 
     code = "hub_away"
     retry_after = 60
 
 
-def bound_waiting() -> None:
+def set_hub_timeouts() -> None:
     """Set timeouts for the hub's client, which by default waits forever."""
     from huggingface_hub import get_session
 
-    get_session().timeout = SECONDS
+    get_session().timeout = REQUEST_SECONDS
 
 
-def hub_failure(name: str, source: str, error: Exception) -> ServingError | None:
-    """Return the error for a failed fetch by the hub's client; None if the hub is not the cause.
+def explain_hub_failure(name: str, source: str, error: Exception) -> ServingError | None:
+    """Return the error for a failed download by the hub's client; None if the hub is not the cause.
 
-    MisconfiguredError gives advice about a definite refusal. HubAwayError: the same fetch may
-    succeed.
+    MisconfiguredError explains a permanent refusal and how to fix it. HubUnavailableError means
+    that the same download may succeed later.
     """
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -49,30 +49,32 @@ def hub_failure(name: str, source: str, error: Exception) -> ServingError | None
             "if these terms allow it"
         )
     elif isinstance(error, RepositoryNotFoundError):
-        problem = (
-            "the hub has no such model that everybody may read. Check the id, or make it public"
-        )
+        problem = "the hub has no public model with this ID. Check the ID, or make the model public"
     elif isinstance(error, RevisionNotFoundError):
-        problem = "the hub has no such commit of it. Copy the commit from the model's history"
+        problem = "the hub doesn't have this commit. Copy the commit from the model's history"
     elif isinstance(error, RemoteEntryNotFoundError):
         problem = f"the hub lacks a file of it: {error}"
     elif isinstance(error, HFValidationError):
         problem = str(error)
     else:
-        return _by_status(name, source, error)
+        return _explain_status(name, source, error)
     return MisconfiguredError(f"{name}: cannot fetch {source}: {problem}.")
 
 
-def _by_status(name: str, source: str, error: Exception) -> ServingError | None:
+def _explain_status(name: str, source: str, error: Exception) -> ServingError | None:
     import httpx2  # the hub's client raises its errors
 
     # Errors without an answer of the hub have no status.
     status = getattr(getattr(error, "response", None), "status_code", 0)
-    if 400 <= status < 500 and status not in LATER:
+    if 400 <= status < 500 and status not in RETRY_STATUSES:
         return MisconfiguredError(f"{name}: cannot fetch {source}: the hub refuses it: {error}")
     if status:
-        return HubAwayError(f"The hub does not give {source} at present: it answers {status}.")
+        return HubUnavailableError(
+            f"The hub can't provide {source} right now: it answers {status}."
+        )
     if isinstance(error, (httpx2.HTTPError, ConnectionError, TimeoutError, FileNotFoundError)):
-        why = type(error).__name__
-        return HubAwayError(f"The hub does not answer ({why}), so {source} cannot be fetched now.")
+        reason = type(error).__name__
+        return HubUnavailableError(
+            f"The hub does not answer ({reason}), so {source} cannot be fetched now."
+        )
     return None

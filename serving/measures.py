@@ -1,17 +1,20 @@
-"""What the model server counts of its work, for Prometheus."""
+"""Metrics of the model server for Prometheus."""
 
 from prometheus_client import Counter, Histogram
 
-BATCHES = Histogram(
+BATCH_HISTOGRAM = Histogram(
     "dynabench_model_batch_size",
     "Texts, or conversations, that a model worked on at once.",
     ["model"],
     buckets=(1, 2, 4, 8, 16, 32, 64),
 )
-TOKENS = Counter("dynabench_model_tokens", "Tokens that a model read or wrote.", ["model"])
+TOKEN_COUNTER = Counter("dynabench_model_tokens", "Tokens that a model read or wrote.", ["model"])
 
 
-def count(model: str, *, batch: int, tokens: int) -> None:
-    """Count one forward pass of a model."""
-    BATCHES.labels(model).observe(batch)
-    TOKENS.labels(model).inc(tokens)
+def count_forward_pass(model: str, *, row_count: int, token_count: int) -> None:
+    """Count one forward pass of a model.
+
+    row_count: the number of its rows. token_count: the number of tokens in all rows.
+    """
+    BATCH_HISTOGRAM.labels(model).observe(row_count)
+    TOKEN_COUNTER.labels(model).inc(token_count)

@@ -1,4 +1,4 @@
-"""The HTTP server of the models: gunicorn, one worker process with an event loop."""
+"""The HTTP server of the models: gunicorn with one worker process and an event loop."""
 
 import asyncio
 import logging
@@ -12,16 +12,18 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.workers.gasgi import ASGIWorker
 
 from .asgi import Application
-from .errors import NotKnownError
+from .errors import ModelListUnavailableError
 from .registry import ModelRegistry
 
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-"""How long a connection may rest between two requests: longer than most callers keep theirs, so
-that they close it, and none is closed while a request is on its way."""
-LOOK_SECONDS = 5.0
-"""How often the server looks for models that were registered meanwhile."""
+"""How long an idle connection stays open.
+
+Most callers close theirs earlier, so that no connection is closed while a request is on its way.
+"""
+CHECK_INTERVAL_SECONDS = 5.0
+"""How often the server looks for newly registered models."""
 
 
 class ModelServer(BaseApplication):  # type: ignore[misc]
@@ -43,7 +45,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        """Set gunicorn's settings. There is no other source of them."""
+        """Set gunicorn's settings, which have no other source."""
         settings: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,
@@ -60,7 +62,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> Application:
-        """Create the application in the worker."""
+        """Create the application in the worker, begin to load its models, and return it."""
         # Every caller runs on one core; OpenMP's own threads collapse under load.
         os.environ["OMP_NUM_THREADS"] = "1"
         if hasattr(os, "SCHED_BATCH"):
@@ -70,45 +72,45 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         registry = self._make_registry()
         application = Application(registry, self._keys)
 
-        def start(worker: ASGIWorker) -> None:
-            self._ending = worker.loop.create_task(_end(worker, application))
+        def start_end_watch(worker: ASGIWorker) -> None:
+            self._ending = worker.loop.create_task(_stop_when_answered(worker, application))
 
-        self.cfg.set("post_worker_init", start)
+        self.cfg.set("post_worker_init", start_end_watch)
         self.cfg.set("worker_exit", lambda server, worker: registry.close())
-        threading.Thread(target=_keep_loaded, args=[registry], daemon=True).start()
+        threading.Thread(target=_load_new_models_forever, args=[registry], daemon=True).start()
         return application
 
 
-async def _end(worker: ASGIWorker, application: Application) -> None:
-    """Stop the worker once all calls are answered; gunicorn would wait for idle connections."""
-    while worker.alive or application.running:
+async def _stop_when_answered(worker: ASGIWorker, application: Application) -> None:
+    """Stop the worker once all calls are answered, without waiting for idle connections."""
+    while worker.alive or application.running_count:
         await asyncio.sleep(0.2)
     # Nothing is left to answer, so gunicorn may stop at once.
     worker.handle_quit_signal()
 
 
-def _keep_loaded(registry: ModelRegistry) -> NoReturn:
-    is_away = False
+def _load_new_models_forever(registry: ModelRegistry) -> NoReturn:
+    is_list_unavailable = False
     while True:
-        is_away = look_for_models(registry, is_away)
-        time.sleep(LOOK_SECONDS)
+        is_list_unavailable = load_new_models(registry, is_list_unavailable)
+        time.sleep(CHECK_INTERVAL_SECONDS)
 
 
-def look_for_models(registry: ModelRegistry, was_away: bool) -> bool:
+def load_new_models(registry: ModelRegistry, was_unavailable: bool) -> bool:
     """Load newly registered models; return whether the list of models is unavailable.
 
-    was_away: whether it was unavailable before. The beginning and the end of such a time are
+    was_unavailable: whether it was unavailable before. The beginning and the end of an outage are
     logged.
     """
     try:
-        registry.load_new()
-    except NotKnownError as error:
-        if not was_away:
-            logger.warning("%s Trying again every %d seconds.", error, LOOK_SECONDS)
+        registry.load_new_models()
+    except ModelListUnavailableError as error:
+        if not was_unavailable:
+            logger.warning("%s Trying again every %d seconds.", error, CHECK_INTERVAL_SECONDS)
         return True
     except Exception:
         logger.exception("New models cannot be loaded")
-        return was_away
-    if was_away:
+        return was_unavailable
+    if was_unavailable:
         logger.info("The site's models can be read.")
     return False

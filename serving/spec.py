@@ -1,4 +1,4 @@
-"""Which model is served and how: from the caller, the folder's dynabench.json and config.json."""
+"""Find out how to serve a model, from the caller, dynabench.json and config.json."""
 
 import json
 import logging
@@ -9,55 +9,61 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-from core.files.damage import damage_of
-from core.text.words import label_text
+from core.files.damage import describe_damage
+from core.text.words import format_label
 
 from .errors import MisconfiguredError, ServingError
 from .folders import resolve_below
-from .hub import bound_waiting, hub_failure
-from .settings import FILE, Settings, check_keys, order_fields, read_settings
+from .hub import explain_hub_failure, set_hub_timeouts
+from .settings import SETTINGS_FILE, Settings, check_keys, read_settings, sort_fields
 
 logger = logging.getLogger(__name__)
 
 SEQUENCE, PAIR, SPAN = "sequence-classification", "pair-classification", "extractive-qa"
-PICTURE, WRITES = "visual-question-answering", "text-generation"
-LOOKS = "image-classification"
-FIELDS = {
+VISUAL_QUESTION_ANSWERING, TEXT_GENERATION = "visual-question-answering", "text-generation"
+IMAGE_CLASSIFICATION = "image-classification"
+FIELDS_BY_KIND = {
     SEQUENCE: ("text",),
     PAIR: ("premise", "hypothesis"),
     SPAN: ("question", "passage"),
-    PICTURE: ("image", "question"),
-    LOOKS: ("image",),
+    VISUAL_QUESTION_ANSWERING: ("image", "question"),
+    IMAGE_CLASSIFICATION: ("image",),
 }
-HEADS = {
+HEAD_BY_KIND = {
     SEQUENCE: "AutoModelForSequenceClassification",
     PAIR: "AutoModelForSequenceClassification",
     SPAN: "AutoModelForQuestionAnswering",
-    PICTURE: "ViltForQuestionAnswering",
-    LOOKS: "AutoModelForImageClassification",
-    WRITES: "AutoModelForCausalLM",
+    VISUAL_QUESTION_ANSWERING: "ViltForQuestionAnswering",
+    IMAGE_CLASSIFICATION: "AutoModelForImageClassification",
+    TEXT_GENERATION: "AutoModelForCausalLM",
 }
-"""The class of transformers that loads a model of a kind."""
-OUTPUTS = {SEQUENCE: "label", PAIR: "label", SPAN: "answer", PICTURE: "answer", LOOKS: "label"}
-PRECISIONS = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
+"""The name of the transformers class that loads a model, by kind."""
+OUTPUT_BY_KIND = {
+    SEQUENCE: "label",
+    PAIR: "label",
+    SPAN: "answer",
+    VISUAL_QUESTION_ANSWERING: "answer",
+    IMAGE_CLASSIFICATION: "label",
+}
+PRECISIONS_BY_BACKEND = {"onnx": ("fp32", "int8"), "torch": ("fp32", "bf16")}
 WRITING_PRECISIONS = ("int4", "int8", "fp32")
-PACKAGE = "package:"
-"""Before the name of an installed package whose GGUF file is the model."""
-PICKLE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+PACKAGE_PREFIX = "package:"
+"""The prefix of a source that is an installed package; its GGUF file is the model."""
+PICKLE_PATTERNS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 # Weights without code in them, and what a tokenizer needs; nothing else is fetched from a hub.
-HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
-HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
-LARGEST_JSON = 8 * 2**20  # of a model's configuration, settings or list of weights
+HUB_FILE_PATTERNS = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+HUB_ID_PATTERN = re.compile(r"[\w-][\w.-]*/[\w.-]+")
+MAX_JSON_BYTES = 8 * 2**20  # of a model's configuration, settings or list of weights
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model to serve. None means that dynabench.json in the model's folder decides.
+    """A model to serve. Where a value is None, dynabench.json in the model's folder has it.
 
-    `source` is a local folder, a hub id (`org/name`) with the full commit as `revision`, or
-    `package:NAME`. `precision` "": int8 for a package, else fp32. `below`: the folder that must
-    contain a local one; None for any. `task`: the id of the task that may call it; None for
-    everybody.
+    source: a local folder, a hub id (`org/name`) with the full commit as `revision`, or
+    `package:NAME`. precision: "" for int8 with a package and fp32 otherwise. below: the folder
+    that must contain a local source; None for any. task: the id of the task that may call the
+    model; None if all tasks may.
     """
 
     name: str
@@ -74,13 +80,14 @@ class ModelSpec:
     task: int | None = None
 
     def __post_init__(self) -> None:
-        default = "int8" if self.source.startswith(PACKAGE) else "fp32"
+        default = "int8" if self.source.startswith(PACKAGE_PREFIX) else "fp32"
+        # A frozen class has no other way to set a default that depends on another field.
         object.__setattr__(self, "precision", self.precision or default)
 
     @property
     def is_private(self) -> bool:
-        """Return whether an error would reveal to an owner which files this machine has."""
-        return self.below is not None and not HUB_ID.fullmatch(self.source)
+        """Return whether detailed errors would reveal which files this machine has."""
+        return self.below is not None and not HUB_ID_PATTERN.fullmatch(self.source)
 
 
 @dataclass(frozen=True)
@@ -94,13 +101,13 @@ class PictureSettings:
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model's files on this machine with complete settings.
+    """A model's files on this machine, with complete settings.
 
-    `labels` are in the order of the logits, None for extractive QA. `max_length` counts tokens,
-    None for the model's own limit. `fields` are in the order in which the model reads them: for QA
-    the second is the passage, for questions on pictures the first is the picture. `context` names
-    the field of a pair that is truncated, "" for the first. `pictures` is set for kinds that read
-    one.
+    labels: in the order of the logits; None for extractive QA. max_length: the maximum number of
+    tokens; None for the model's own limit. fields: in the order in which the model reads them. For
+    QA, the second field is the passage; for questions on pictures, the first is the picture.
+    context: the field of a pair that is truncated; "" for the first. pictures: the format of
+    pictures, for kinds that read them.
     """
 
     path: Path
@@ -114,17 +121,18 @@ class ModelFolder:
     context: str = ""
 
     @property
-    def cut_field(self) -> str:
+    def truncated_field(self) -> str:
         """Return the name of the field that is truncated if the texts are too long together."""
         if self.kind == SPAN:
             return self.fields[1]
         return self.context or self.fields[0]
 
 
-def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
-    """Return the error to show a caller if a model cannot be loaded; the log has the original.
+def build_shown_error(spec: ModelSpec, error: Exception) -> ServingError:
+    """Return the error to show a caller if a model cannot be loaded.
 
-    Every problem with a folder or package of this machine gives the same message.
+    If details would reveal which files this machine has, the message is the same for every problem.
+    The log then has the original error.
     """
     if spec.is_private:
         logger.warning("%s is not loaded from %s: %s", spec.name, spec.source, error)
@@ -137,75 +145,77 @@ def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
 
 
 def open_folder(spec: ModelSpec) -> ModelFolder:
-    """Return the folder of a spec, after fetching it if it is on a hub.
+    """Return a spec's model folder. Fetch it first if it is on a hub.
 
-    Raises MisconfiguredError and HubAwayError.
+    Raises MisconfiguredError and HubUnavailableError.
     """
     try:
-        return _opened(spec)
+        return _open_model(spec)
     except MisconfiguredError as error:
-        raise shown_error(spec, error) from None
+        raise build_shown_error(spec, error) from None
 
 
-def _opened(spec: ModelSpec) -> ModelFolder:
-    if spec.source.startswith(PACKAGE):
-        return _writes(spec, *_packaged(spec), Settings())
-    path, weights = _found(spec)
-    config = _read(spec, path / "config.json", is_needed=True)
-    settings = read_settings(spec.name, _read(spec, path / FILE, is_needed=False))
-    kind = spec.kind or settings.kind or _kind_of(spec, config)
-    if kind == WRITES:
-        return _writes(spec, path, weights, settings)
-    if spec.precision not in PRECISIONS.get(spec.backend, ()):
+def _open_model(spec: ModelSpec) -> ModelFolder:
+    if spec.source.startswith(PACKAGE_PREFIX):
+        return _open_language_model(spec, *_find_packaged_weights(spec), Settings())
+    path, weights = _find_model(spec)
+    config = _read_json(spec, path / "config.json", is_required=True)
+    settings = read_settings(spec.name, _read_json(spec, path / SETTINGS_FILE, is_required=False))
+    kind = spec.kind or settings.kind or _find_kind(spec, config)
+    if kind == TEXT_GENERATION:
+        return _open_language_model(spec, path, weights, settings)
+    if spec.precision not in PRECISIONS_BY_BACKEND.get(spec.backend, ()):
         raise MisconfiguredError(
             f"{spec.name}: backend {spec.backend!r} with precision {spec.precision!r} is not "
             "served. Choose onnx with fp32 or int8, or torch with fp32 or bf16."
         )
-    if kind not in FIELDS:
-        kinds = ", ".join([*FIELDS, WRITES])
+    if kind not in FIELDS_BY_KIND:
+        kinds = ", ".join([*FIELDS_BY_KIND, TEXT_GENERATION])
         raise MisconfiguredError(f"{spec.name}: kind {kind!r} is none of {kinds}.")
     return ModelFolder(
         path=path,
         weights=weights,
         kind=kind,
-        output=_output(spec, settings, kind),
-        labels=None if kind == SPAN else _labels(spec, settings, config),
+        output=_read_output(spec, settings, kind),
+        labels=None if kind == SPAN else _read_labels(spec, settings, config),
         max_length=spec.max_length or settings.max_length,
-        pictures=_pictures(spec, path, config, kind) if "image" in FIELDS[kind] else None,
-        **_fields(spec, settings, kind),
+        pictures=_read_picture_settings(spec, path, config, kind)
+        if "image" in FIELDS_BY_KIND[kind]
+        else None,
+        **_read_fields(spec, settings, kind),
     )
 
 
-def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
+def _read_fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
     """Return `fields` in the order in which the model reads them, and `context` for a pair.
 
     Raises MisconfiguredError.
     """
-    usual_fields = FIELDS[kind]
-    fields = order_fields(spec.name, settings.fields, spec.fields, usual_fields)
+    usual_fields = FIELDS_BY_KIND[kind]
+    fields = sort_fields(spec.name, settings.fields, spec.fields, usual_fields)
     is_usual = spec.fields is None and set(fields) == set(usual_fields)
-    first = spec.fields or (usual_fields if is_usual else fields)
-    if kind != PAIR and fields != tuple(first):
+    task_order = spec.fields or (usual_fields if is_usual else fields)
+    if kind != PAIR and fields != tuple(task_order):
         raise MisconfiguredError(
-            f"{spec.name}: {FILE}: {kind} reads {' first, then '.join(first)}. Write `fields` in "
-            "this order, or take it out."
+            f"{spec.name}: {SETTINGS_FILE}: {kind} reads {' first, then '.join(task_order)}. "
+            "Write `fields` in this order, or take it out."
         )
-    return {"fields": fields, "context": "" if fields[0] == first[0] else first[0]}
+    return {"fields": fields, "context": "" if fields[0] == task_order[0] else task_order[0]}
 
 
-def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
-    """Return the name of the answer field. Raises MisconfiguredError if the file differs."""
+def _read_output(spec: ModelSpec, settings: Settings, kind: str) -> str:
+    """Return the name of the answer field. Raises MisconfiguredError if the file contradicts it."""
     # The file may be written with the kind's usual name or with the task's.
-    usual_name = OUTPUTS[kind]
+    usual_name = OUTPUT_BY_KIND[kind]
     if spec.output and settings.output not in (None, spec.output, usual_name):
         raise MisconfiguredError(
-            f"{spec.name}: {FILE}: `output` names {settings.output}, but the task's answer is "
-            f"{spec.output}. Write that, or take `output` out."
+            f"{spec.name}: {SETTINGS_FILE}: `output` names {settings.output}, but the task's "
+            f"answer is {spec.output}. Write that, or take `output` out."
         )
     return spec.output or settings.output or usual_name
 
 
-def _writes(
+def _open_language_model(
     spec: ModelSpec, path: Path, weights: tuple[Path, ...], settings: Settings
 ) -> ModelFolder:
     """Return the folder of a language model. Raises MisconfiguredError."""
@@ -215,25 +225,29 @@ def _writes(
             f"text. Choose onnx with {', '.join(WRITING_PRECISIONS)}."
         )
     max_length = spec.max_length or settings.max_length
-    return ModelFolder(path, weights, WRITES, ("messages",), "text", None, max_length)
+    return ModelFolder(path, weights, TEXT_GENERATION, ("messages",), "text", None, max_length)
 
 
-def not_installed(spec: ModelSpec) -> MisconfiguredError:
-    """Return the error for a model whose Python package is not installed on the model server."""
+def build_not_installed_error(spec: ModelSpec) -> MisconfiguredError:
+    """Return the error for a model from a Python package that the model server lacks."""
     return MisconfiguredError(
-        f"{spec.name}: the package {spec.source.removeprefix(PACKAGE)} is not installed. ./run "
-        "fetches the one that requirements-language-model.txt pins; elsewhere docs/operators.md "
-        "(Install) says how."
+        f"{spec.name}: the package {spec.source.removeprefix(PACKAGE_PREFIX)} is not installed. "
+        "./run fetches the one that requirements-language-model.txt pins; elsewhere "
+        "docs/operators.md (Install) says how."
     )
 
 
-def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    """Return the folder of an installed package's GGUF file, and the file. Reads nothing else."""
-    name = spec.source.removeprefix(PACKAGE)
+def _find_packaged_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
+    """Return the folder of the GGUF file in an installed package, and the file itself.
+
+    The package is not imported. Raises MisconfiguredError.
+    """
+    name = spec.source.removeprefix(PACKAGE_PREFIX)
     try:
+        # By its list of files, as importing the package would run its code.
         package_files = files(name) or []
     except PackageNotFoundError:
-        raise not_installed(spec) from None
+        raise build_not_installed_error(spec) from None
     weights = [Path(str(file.locate())) for file in package_files if file.suffix == ".gguf"]
     if len(weights) != 1:
         raise MisconfiguredError(f"{spec.name}: {name} has {len(weights)} GGUF files; one is read.")
@@ -242,26 +256,28 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 def check_setting_keys(name: str, path: Path) -> None:
     """Raise MisconfiguredError for an unknown key in a folder's dynabench.json."""
-    check_keys(name, _read(ModelSpec(name, str(path)), path / FILE, is_needed=False))
+    check_keys(
+        name, _read_json(ModelSpec(name, str(path)), path / SETTINGS_FILE, is_required=False)
+    )
 
 
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    """Return the folder of a spec, after fetching it if it is on a hub, and its weights.
+    """Return a spec's model folder and its weight files. Fetch the folder first if it is on a hub.
 
-    Raises MisconfiguredError, also for pickled weights, and HubAwayError.
+    Raises HubUnavailableError, and MisconfiguredError, for example if all weights are pickled.
     """
     try:
-        return _found(spec)
+        return _find_model(spec)
     except MisconfiguredError as error:
-        raise shown_error(spec, error) from None
+        raise build_shown_error(spec, error) from None
 
 
-def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    path = _local_folder(spec) or fetch(spec)
+def _find_model(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
+    path = _find_local_folder(spec) or fetch_model(spec)
     weights = tuple(sorted(path.glob("*.safetensors")))
     if not weights:
         pickled_names = []
-        for pattern in PICKLE:
+        for pattern in PICKLE_PATTERNS:
             pickled_names += [file.name for file in path.glob(pattern)]
         content = (
             f"only pickled weights ({', '.join(pickled_names)})" if pickled_names else "no weights"
@@ -273,7 +289,7 @@ def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     return path, weights
 
 
-def _local_folder(spec: ModelSpec) -> Path | None:
+def _find_local_folder(spec: ModelSpec) -> Path | None:
     """Return the local folder that a spec names; None if it may not be read or does not exist."""
     path: Path | None = Path(spec.source)
     if spec.below is not None:
@@ -281,32 +297,34 @@ def _local_folder(spec: ModelSpec) -> Path | None:
     return path if path and path.is_dir() else None
 
 
-def fetch(spec: ModelSpec) -> Path:
-    """Fetch a hub id at its commit, only HUB_FILES, and return the folder.
+def fetch_model(spec: ModelSpec) -> Path:
+    """Download a hub model's HUB_FILE_PATTERNS at the pinned commit; return the folder.
 
-    Raises MisconfiguredError and HubAwayError.
+    Raises MisconfiguredError and HubUnavailableError.
     """
-    check_pinned(spec)
+    check_hub_source(spec)
+    # Imported here, because it is slow and most models lie in folders.
     from huggingface_hub import snapshot_download
 
-    bound_waiting()
+    set_hub_timeouts()
     try:
         return Path(
-            snapshot_download(spec.source, revision=spec.revision, allow_patterns=HUB_FILES)
+            snapshot_download(spec.source, revision=spec.revision, allow_patterns=HUB_FILE_PATTERNS)
         )
     except Exception as error:  # the hub's client raises many kinds
-        failure = hub_failure(spec.name, spec.source, error)
+        failure = explain_hub_failure(spec.name, spec.source, error)
         if failure is None:
             raise
         raise failure from error
 
 
-def check_pinned(spec: ModelSpec) -> None:
+def check_hub_source(spec: ModelSpec) -> None:
     """Raise MisconfiguredError unless the source is a hub id at a full commit."""
-    if spec.source.startswith(PACKAGE):
-        raise not_installed(spec)
-    if not HUB_ID.fullmatch(spec.source):
+    if spec.source.startswith(PACKAGE_PREFIX):
+        raise build_not_installed_error(spec)
+    if not HUB_ID_PATTERN.fullmatch(spec.source):
         raise MisconfiguredError(f"{spec.name}: there is no folder {spec.source}.")
+    # A branch or a tag can be moved to another commit.
     if not re.fullmatch(r"[0-9a-f]{40}", spec.revision or ""):
         raise MisconfiguredError(
             f"{spec.name}: there is no folder {spec.source}. If it is a hub id, pin its revision "
@@ -314,40 +332,46 @@ def check_pinned(spec: ModelSpec) -> None:
         )
 
 
-def _read(spec: ModelSpec, path: Path, *, is_needed: bool) -> Mapping[str, Any]:
+def _read_json(spec: ModelSpec, path: Path, *, is_required: bool) -> Mapping[str, Any]:
     try:
         # A stranger's file could otherwise fill the memory.
-        if path.stat().st_size > LARGEST_JSON:
-            raise MisconfiguredError(f"{spec.name}: {path} has more than {LARGEST_JSON:,} bytes.")
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise MisconfiguredError(f"{spec.name}: {path} has more than {MAX_JSON_BYTES:,} bytes.")
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
-        if not is_needed:
+        if not is_required:
             return {}
         raise MisconfiguredError(f"{spec.name}: {path} is missing.") from None
     except (ValueError, RecursionError) as error:
-        raise MisconfiguredError(f"{spec.name}: {path} is not JSON: {damage_of(error)}") from None
+        raise MisconfiguredError(
+            f"{spec.name}: {path} is not JSON: {describe_damage(error)}"
+        ) from None
     if not isinstance(value, dict):
-        raise MisconfiguredError(f"{spec.name}: {path} must hold a JSON object.")
+        raise MisconfiguredError(f"{spec.name}: {path} must contain a JSON object.")
     return value
 
 
-CAUSAL = ("ForCausalLM", "GPT2LMHeadModel", "OpenAIGPTLMHeadModel")
-"""Parts of the names of language models; the two oldest are named otherwise."""
+CAUSAL_HEADS = ("ForCausalLM", "GPT2LMHeadModel", "OpenAIGPTLMHeadModel")
+"""Name parts by which architectures of language models are recognised."""
 
 
-def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
-    """Return the kind inferred from the architecture, which does not distinguish pairs."""
+def _find_kind(spec: ModelSpec, config: Mapping[str, Any]) -> str:
+    """Return the kind inferred from the architecture and, for pairs, from the number of fields.
+
+    Raises MisconfiguredError for other architectures.
+    """
     architecture = " ".join(config.get("architectures") or [])
     if "ViltForQuestionAnswering" in architecture:
-        return PICTURE
+        return VISUAL_QUESTION_ANSWERING
     if "ForImageClassification" in architecture:
-        return LOOKS
+        return IMAGE_CLASSIFICATION
     if "ForQuestionAnswering" in architecture:
         return SPAN
     if "ForSequenceClassification" in architecture:
+        # Both kinds have the same head, so only the task's fields tell them apart.
         return PAIR if spec.fields and len(spec.fields) == 2 else SEQUENCE
-    if any(name in architecture for name in CAUSAL):
-        return WRITES
+    if any(name in architecture for name in CAUSAL_HEADS):
+        return TEXT_GENERATION
     raise MisconfiguredError(
         f"{spec.name}: architecture {architecture or 'unknown'!r} is no classifier of texts or "
         "pictures, no extractive question answerer, no ViLT for questions on pictures and no "
@@ -356,12 +380,17 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
     )
 
 
-def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str) -> PictureSettings:
-    """Return the picture format in config.json and preprocessor_config.json; ViLT's by default."""
-    preprocessor = _read(spec, path / "preprocessor_config.json", is_needed=False)
-    side = config.get("image_size") or _side(preprocessor)
+def _read_picture_settings(
+    spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str
+) -> PictureSettings:
+    """Return the picture format in config.json and preprocessor_config.json, or ViLT's defaults.
+
+    Raises MisconfiguredError.
+    """
+    preprocessor = _read_json(spec, path / "preprocessor_config.json", is_required=False)
+    side = config.get("image_size") or _read_side(preprocessor)
     # Questions on pictures are answered only by ViLT; the others just need a size.
-    is_known = kind != PICTURE or config.get("model_type") == "vilt"
+    is_known = kind != VISUAL_QUESTION_ANSWERING or config.get("model_type") == "vilt"
     if not is_known or type(side) is not int or not 0 < side <= 1024:
         raise MisconfiguredError(
             f"{spec.name}: a model that looks at pictures names a side up to 1024 as image_size in "
@@ -377,8 +406,8 @@ def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str)
     return PictureSettings(side, tuple(map(float, mean)), tuple(map(float, std)))
 
 
-def _side(preprocessor: Mapping[str, Any]) -> Any:
-    """Return the picture size in a preprocessor's configuration, or None."""
+def _read_side(preprocessor: Mapping[str, Any]) -> Any:
+    """Return the side in pixels in a preprocessor's configuration, or None."""
     size = preprocessor.get("size")
     if isinstance(size, Mapping):
         return size.get("shortest_edge", size.get("height"))
@@ -393,11 +422,11 @@ def _is_colour(value: Any) -> bool:
     )
 
 
-UNNAMED = ("LABEL_0", "LABEL_1")
-"""Two labels that nobody named: transformers leaves these out of config.json."""
+UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
+"""The default names of two labels. transformers omits them in config.json."""
 
 
-def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> tuple[str, ...]:
     label_by_number = {int(number): name for number, name in (config.get("id2label") or {}).items()}
     if sorted(label_by_number) != list(range(len(label_by_number))):
         raise MisconfiguredError(
@@ -405,18 +434,18 @@ def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> t
             f"{sorted(label_by_number)}. Number them from 0 to "
             f"{len(label_by_number) - 1}, in the order of the model's logits."
         )
-    in_config = tuple(label_by_number[number] for number in sorted(label_by_number))
-    names = spec.labels or settings.labels or in_config or UNNAMED
-    labels = tuple(label_text(name) or str(name) for name in names)  # 0 may be a label's name
+    config_labels = tuple(label_by_number[number] for number in sorted(label_by_number))
+    names = spec.labels or settings.labels or config_labels or UNNAMED_LABELS
+    labels = tuple(format_label(name) or str(name) for name in names)  # 0 may be a label's name
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise MisconfiguredError(
             f"{spec.name}: needs two or more different labels, not {', '.join(labels)}. "
             "Name them in the order of the logits: `labels` in dynabench.json, or `id2label` in "
             "config.json. A head of one output is a regression, which is not scored."
         )
-    if in_config and len(in_config) != len(labels):
+    if config_labels and len(config_labels) != len(labels):
         raise MisconfiguredError(
-            f"{spec.name}: {len(labels)} labels are named, but the model has {len(in_config)}. "
+            f"{spec.name}: {len(labels)} labels are named, but the model has {len(config_labels)}. "
             "Name one for each, in the order of the logits: `labels` in dynabench.json."
         )
     return labels

@@ -1,4 +1,4 @@
-"""The tokenizer of a model, as transformers builds it, kept next to its ONNX file."""
+"""The tokenizer of a model, as transformers builds it, stored next to its ONNX file."""
 
 import json
 from dataclasses import dataclass, replace
@@ -9,31 +9,42 @@ from typing import Literal
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from .capacity import LONGEST, UNLIMITED, bare_model, input_names, padding_id, token_limit
-from .codecs import Codec, Side, codec_for
-from .errors import MisconfiguredError, first_words
-from .spec import HEADS, LOOKS, ModelFolder, ModelSpec
+from .capacity import (
+    MAX_TOKENS,
+    UNLIMITED_TOKENS,
+    build_empty_model,
+    find_input_names,
+    find_padding_id,
+    find_token_limit,
+)
+from .codecs import Codec, Side, choose_codec
+from .errors import MisconfiguredError, get_first_line
+from .spec import HEAD_BY_KIND, IMAGE_CLASSIFICATION, ModelFolder, ModelSpec
 
-PICTURE_TOKENS = 512  # of a question on a picture, for tokenizers that name no limit
-PACKED = ("places", "spots", "owners")  # see arrays.packed_rows
-Fill = Literal["right", "left", "equal", "alone"]
-"""How rows share a batch: short ones filled at their end or at their start; only rows of equal
-length; none."""
+PICTURE_QUESTION_TOKENS = 512  # of a question on a picture, for tokenizers that name no limit
+PACKED_INPUTS = ("places", "spots", "owners")  # see arrays.pack_rows
+Filling = Literal["right", "left", "equal", "alone"]
+"""How rows share a batch.
+
+right, left: short rows are padded at this end. equal: only rows of equal length share a batch.
+alone: no rows do.
+"""
 
 
 @dataclass(frozen=True)
-class Tokens:
+class ModelTokenizer:
     """A tokenizer with the model's input format.
 
-    inputs: names of the arrays, in order. pad: the id that pads short rows. limit: maximum number
-    of tokens. fill: how rows share a batch. cut_side: where long texts are truncated.
+    inputs: the names of the input arrays, in order. padding_id: the id of the token that pads short
+    rows. token_limit: the maximum number of tokens. filling: how rows share a batch. cut_side: the
+    end at which long texts are truncated.
     """
 
     tokenizer: Tokenizer
     inputs: tuple[str, ...]
-    pad: int
-    limit: int
-    fill: Fill = "right"
+    padding_id: int
+    token_limit: int
+    filling: Filling = "right"
     cut_side: Side = "right"
 
     @property
@@ -41,30 +52,30 @@ class Tokens:
         """Return whether the model takes batches without padding."""
         return "owners" in self.inputs
 
-    def packed(self) -> "Tokens":
-        """Return these tokens with the arrays of `packed_rows` instead of a mask."""
+    def adapt_to_packing(self) -> "ModelTokenizer":
+        """Return this tokenizer for a packed model: the arrays of `pack_rows` replace the mask."""
         inputs = [name for name in self.inputs if name != "attention_mask"]
-        inputs += PACKED
+        inputs += PACKED_INPUTS
         return replace(self, inputs=tuple(inputs))
 
 
-def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
+def read_tokenizer(spec: ModelSpec, model: ModelFolder) -> ModelTokenizer:
     """Read the tokenizer of a model's folder. Imports transformers. Raises MisconfiguredError.
 
-    A model that reads only pictures gets a tokenizer that is never used. `fill` is decided later,
+    A model that reads only pictures gets a tokenizer that is never used. `filling` is set later,
     by `trial.choose_filling`.
     """
-    if model.kind == LOOKS:
-        return Tokens(Tokenizer(WordLevel({"": 0}, "")), ("pixel_values",), 0, LONGEST)
+    if model.kind == IMAGE_CLASSIFICATION:
+        return ModelTokenizer(Tokenizer(WordLevel({"": 0}, "")), ("pixel_values",), 0, MAX_TOKENS)
     import transformers
 
     folder = model.path
-    how = {"local_files_only": True, "trust_remote_code": False}
+    load_options = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **how)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **load_options)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(
-            f"{spec.name}: no tokenizer in {folder}: {first_words(error)} Save the model's own "
+            f"{spec.name}: no tokenizer in {folder}: {get_first_line(error)} Save the model's own "
             "there: tokenizer.save_pretrained(folder)."
         ) from error
     # Only fast tokenizers can be used by several threads and kept without transformers.
@@ -74,63 +85,66 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
             "AutoTokenizer.from_pretrained(…, use_fast=True).save_pretrained(folder)."
         )
     if model.pictures:
-        types = ("token_type_ids",) if "token_type_ids" in tokenizer.model_input_names else ()
-        names = ("input_ids", "attention_mask", *types, "pixel_values")
+        type_names = ("token_type_ids",) if "token_type_ids" in tokenizer.model_input_names else ()
+        names = ("input_ids", "attention_mask", *type_names, "pixel_values")
         limit = tokenizer.model_max_length
-        if limit >= UNLIMITED:
-            limit = PICTURE_TOKENS
-        return Tokens(tokenizer.backend_tokenizer, names, tokenizer.pad_token_id or 0, limit)
+        if limit >= UNLIMITED_TOKENS:
+            limit = PICTURE_QUESTION_TOKENS
+        return ModelTokenizer(
+            tokenizer.backend_tokenizer, names, tokenizer.pad_token_id or 0, limit
+        )
     try:
-        unloaded_model = bare_model(getattr(transformers, HEADS[model.kind]), folder)
+        unloaded_model = build_empty_model(getattr(transformers, HEAD_BY_KIND[model.kind]), folder)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(
             f"{spec.name}: config.json describes no model that transformers "
-            f"{version('transformers')} can make: {first_words(error)} Save it again with that "
+            f"{version('transformers')} can make: {get_first_line(error)} Save it again with that "
             "version, model.save_pretrained(folder), or submit an image."
         ) from error
-    return Tokens(
+    return ModelTokenizer(
         tokenizer=tokenizer.backend_tokenizer,
-        inputs=input_names(unloaded_model, tokenizer),
-        pad=padding_id(unloaded_model, tokenizer),
-        limit=token_limit(unloaded_model, tokenizer),
+        inputs=find_input_names(unloaded_model, tokenizer),
+        padding_id=find_padding_id(unloaded_model, tokenizer),
+        token_limit=find_token_limit(unloaded_model, tokenizer),
         cut_side=tokenizer.truncation_side,
     )
 
 
-def codec_of(folder: ModelFolder, tokens: Tokens) -> Codec:
-    """Return the codec of a model. Texts are truncated at the model's or the settings' limit."""
-    limit = min(folder.max_length or tokens.limit, tokens.limit)
-    return codec_for(folder, tokens.tokenizer, limit, tokens.cut_side)
+def build_codec(folder: ModelFolder, model_tokenizer: ModelTokenizer) -> Codec:
+    """Return the codec of a model. Texts are truncated at the lower of both limits on tokens."""
+    limit = min(folder.max_length or model_tokenizer.token_limit, model_tokenizer.token_limit)
+    return choose_codec(folder, model_tokenizer.tokenizer, limit, model_tokenizer.cut_side)
 
 
-def keep_tokens(tokens: Tokens, folder: Path) -> None:
-    """Write the tokens into a folder."""
-    tokens.tokenizer.save(str(folder / "tokenizer.json"))
-    about = {
-        "inputs": tokens.inputs,
-        "pad": tokens.pad,
-        "limit": tokens.limit,
-        "fill": tokens.fill,
-        "cut_side": tokens.cut_side,
-        "splits_special": tokens.tokenizer.encode_special_tokens,  # tokenizer.json lacks it
+def save_tokenizer(model_tokenizer: ModelTokenizer, folder: Path) -> None:
+    """Write the tokenizer and its settings to a folder."""
+    model_tokenizer.tokenizer.save(str(folder / "tokenizer.json"))
+    token_settings = {
+        "inputs": model_tokenizer.inputs,
+        "pad": model_tokenizer.padding_id,
+        "limit": model_tokenizer.token_limit,
+        "fill": model_tokenizer.filling,
+        "cut_side": model_tokenizer.cut_side,
+        # tokenizer.json lacks it.
+        "splits_special": model_tokenizer.tokenizer.encode_special_tokens,
     }
-    (folder / "tokens.json").write_text(json.dumps(about))
+    (folder / "tokens.json").write_text(json.dumps(token_settings))
 
 
-def kept_tokens(folder: Path) -> Tokens:
-    """Read the tokens that `keep_tokens` wrote.
+def load_tokenizer(folder: Path) -> ModelTokenizer:
+    """Read the tokenizer and settings that `save_tokenizer` wrote.
 
     This needs neither transformers nor torch, which saves a second and about 500 MB. Settings that
-    shipped models lack get the values of their encoder.
+    older files lack get default values.
     """
-    about = json.loads((folder / "tokens.json").read_text())
+    token_settings = json.loads((folder / "tokens.json").read_text())
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.encode_special_tokens = about.get("splits_special", False)
-    return Tokens(
+    tokenizer.encode_special_tokens = token_settings.get("splits_special", False)
+    return ModelTokenizer(
         tokenizer=tokenizer,
-        inputs=tuple(about["inputs"]),
-        pad=about["pad"],
-        limit=about["limit"],
-        fill=about.get("fill", "right"),
-        cut_side=about.get("cut_side", "right"),
+        inputs=tuple(token_settings["inputs"]),
+        padding_id=token_settings["pad"],
+        token_limit=token_settings["limit"],
+        filling=token_settings.get("fill", "right"),
+        cut_side=token_settings.get("cut_side", "right"),
     )

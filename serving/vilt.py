@@ -6,9 +6,9 @@ import torch
 
 
 class PictureLogits(torch.nn.Module):
-    """A module from tokens and pixels [batch, 3, side, side] to logits [batch, labels].
+    """A module that maps tokens and pixels [batch, 3, side, side] to logits [batch, labels].
 
-    transformers shuffles the patches, to support pictures of many sizes, which no graph can
+    To support pictures of many sizes, transformers shuffles the patches, which no graph can
     express. Each patch has its position embedding, so the order does not change the answer.
     """
 
@@ -24,7 +24,7 @@ class PictureLogits(torch.nn.Module):
         token_type_ids: torch.Tensor | None = None,
     ) -> Any:
         """Return logits; see the class."""
-        image_embeddings = embedded(self.model, pixel_values)
+        image_embeddings = embed_pictures(self.model, pixel_values)
         mask = torch.ones_like(image_embeddings[:, :, 0], dtype=torch.int64)
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         return self.model(
@@ -36,8 +36,8 @@ class PictureLogits(torch.nn.Module):
         ).logits
 
 
-class LooksLogits(torch.nn.Module):
-    """A module from pixels [batch, 3, side, side] to logits [batch, labels]."""
+class ImageLogits(torch.nn.Module):
+    """A module that maps pixels [batch, 3, side, side] to logits [batch, labels]."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -48,11 +48,13 @@ class LooksLogits(torch.nn.Module):
         return self.model(pixel_values=pixel_values).logits
 
 
-def embedded(model: Any, pixel_values: torch.Tensor) -> torch.Tensor:
-    """Return the embedded patches of pictures with their positions, [batch, 1 + patches, size]."""
+def embed_pictures(model: Any, pixel_values: torch.Tensor) -> torch.Tensor:
+    """Return the patch embeddings of pictures with their positions, [batch, 1 + patches, size]."""
     layer = model.vilt.embeddings
     patches = layer.patch_embeddings(pixel_values.to(layer.cls_token.dtype))
     patches = patches.flatten(2).transpose(1, 2)
-    first = layer.cls_token.expand(patches.shape[0], -1, -1)
-    with_places: torch.Tensor = torch.cat([first, patches], 1) + layer.position_embeddings
-    return with_places
+    class_token = layer.cls_token.expand(patches.shape[0], -1, -1)
+    positioned_patches: torch.Tensor = (
+        torch.cat([class_token, patches], 1) + layer.position_embeddings
+    )
+    return positioned_patches

@@ -1,4 +1,4 @@
-"""Who may enter a task's pages and its part of the API."""
+"""Check who may use a task's pages and its part of the API."""
 
 from collections.abc import Callable, Collection
 
@@ -10,15 +10,15 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from core.accounts.models import User
-from core.accounts.people import person
+from core.accounts.people import get_person
 from core.data.prepared import PreparedRead, Slot
-from core.web.refusals import Curable
+from core.web.refusals import CurableDenial
 from tasks.models import Task
-from tasks.permissions import Person, can_edit, can_see, is_blind_owner, role_of
+from tasks.permissions import Person, can_edit, can_see, get_role, is_blind_owner
 
 PermissionCheck = Callable[[Person, Task], bool]
 ALL_KINDS = ("examples", "arena")
-"""The kinds of tasks."""
+"""All kinds of tasks."""
 TASK_BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharField())))
 
 
@@ -29,10 +29,10 @@ def find_task(
     *,
     kinds: Collection[str] = ("examples",),
 ) -> Task:
-    """Return the task if the check admits the person; otherwise raise as `require_permission`.
+    """Return the task with this code if the person has the permission.
 
-    kinds: the kinds of tasks that have the page; ALL_KINDS if every task has it. Raises Http404 for
-    others.
+    kinds: the kinds of tasks that have the page, or ALL_KINDS. Raises Http404 if there is no such
+    task, or if it is of another kind. Otherwise raises as `require_permission` does.
     """
     # 1. Find the task: a prepared query, since every page and call begins with it.
     task = TASK_BY_CODE.first(code=code)
@@ -48,27 +48,30 @@ def find_task(
 def require_permission(user: Person, task: Task, permission_check: PermissionCheck) -> None:
     """Raise PermissionDenied for members without this permission, Http404 for everybody else.
 
-    Http404 keeps outsiders from learning what a task has besides its public pages. Raises Curable
-    for an owner who judges blind.
+    Because of Http404, outsiders do not learn what a task has besides its public pages. Raises
+    CurableDenial for an owner who judges blind.
     """
     if permission_check(user, task):
         return
     # To outsiders a task that they may not enter does not exist.
-    if not user.is_superuser and role_of(user, task) is None:
+    if not user.is_superuser and get_role(user, task) is None:
         raise Http404
     # An owner who judges blindly can end that at once, so the refusal says where.
     if is_blind_owner(user, task):
-        raise Curable(
-            _("You judge this task blind. Turn that off under Access to read labels and votes."),
+        raise CurableDenial(
+            _(
+                "You judge this task blind. Turn off blind judging under Members to read labels "
+                "and votes."
+            ),
             page=reverse("own:access", args=[task.code], fragment="blind"),
-            link=_("Open Access"),
+            link=_("Open Members"),
         )
-    raise PermissionDenied(_("Your role in this task does not allow this. Ask its owners."))
+    raise PermissionDenied(_("Your role in this task doesn't allow this. Ask its owners."))
 
 
 def find_task_and_editor(
     request: HttpRequest | Request, code: str, *, kinds: Collection[str] = ("examples",)
 ) -> tuple[Task, User]:
-    """Return the task and its editor; others are refused as in `require_permission`."""
+    """Return the task and the person, who must be an editor; see `require_permission`."""
     task = find_task(request, code, can_edit, kinds=kinds)
-    return task, person(request)
+    return task, get_person(request)

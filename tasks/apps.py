@@ -6,7 +6,7 @@ class TasksConfig(AppConfig):
     name = "tasks"
 
     def ready(self) -> None:
-        from tasks.rounds.fixed import drop_triggers, make_triggers
+        from tasks.rounds.target_triggers import create_triggers, drop_triggers
 
         pre_migrate.connect(drop_triggers, sender=self)
-        post_migrate.connect(make_triggers, sender=self)
+        post_migrate.connect(create_triggers, sender=self)

@@ -1,4 +1,4 @@
-"""Files of one row a line, read strictly; each wrong line says how to mend it.
+"""Read files with one row per line strictly. Errors say how to correct a line.
 
 Tables are read by `tasks.table_files`.
 """
@@ -15,21 +15,21 @@ from io import BufferedReader
 from itertools import chain
 from typing import Any
 
-from core.files.damage import damage_of
+from core.files.damage import describe_damage
 from tasks.config.values import FORBIDDEN_CHARACTERS
 
 MAX_NESTING = 100
 NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 MAX_PROBLEMS = 50_000
-"""Lines of a file that may be wrong, or there already; reading them takes seconds."""
+"""The number of invalid or repeated lines after which reading stops. It takes seconds at most."""
 CHUNK_BYTES = 2**16  # bytes that are read at once
 GZIP_MAGIC = b"\x1f\x8b"
-"""What a file packed by gzip begins with."""
+"""The first bytes of a gzip file."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a file, with the number of its first line."""
+    """A row of a file. line: the number of its first line."""
 
     line: int
     values: Mapping[str, Any]
@@ -37,18 +37,18 @@ class Row:
 
 @dataclass(frozen=True)
 class LineError:
-    """A line that cannot be stored, with a message on how to correct it."""
+    """A line that cannot be stored. message: how to correct it."""
 
     line: int
     message: str
 
 
 class FileError(ValueError):
-    """Raised for a file that cannot be read as a whole; the message gives the reason."""
+    """Raised if a file cannot be read at all. The message gives the reason."""
 
 
-class HopelessFile(FileError):
-    """Raised for a file with so many invalid lines that reading stopped."""
+class TooManyBadLines(FileError):
+    """Raised if a file has so many invalid lines that reading stopped."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(line, message)  # so that it can be pickled
@@ -62,41 +62,43 @@ class HopelessFile(FileError):
 
 
 class BadRow(ValueError):
-    """Raised for a row that cannot be read; the message gives the reason."""
+    """Raised if a row cannot be read. The message gives the reason."""
 
 
 def get_ending(name: str) -> str:
     """Return the ending of a file name in lower case, without a final `.gz`.
 
-    >>> ending_of("Übung 1%.CSV"), ending_of("rows.JSONL.GZ"), ending_of("notes.txt. ")
+    >>> get_ending("Übung 1%.CSV"), get_ending("rows.JSONL.GZ"), get_ending("notes.txt. ")
     ('csv', 'jsonl', 'txt')
     """
     return name.lower().rstrip(". ").removesuffix(".gz").rpartition(".")[2]
 
 
-def iter_unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
-    """Yield the lines of a plain or gzip file, cut after `longest` bytes. Raises FileError.
+def iter_unpacked_lines(file: BufferedReader, max_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a plain or gzip file, each cut after `max_bytes` bytes. Raises FileError.
 
-    They are UTF-8 with LF line ends, even if the file is UTF-16 with a byte order mark or has CRLF
+    Lines are UTF-8 with LF line ends, even if the file is UTF-16 with a byte order mark or has CRLF
     or CR.
     """
     is_gzip = file.peek(2)[:2] == GZIP_MAGIC
     unpacked_file: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
-    number = 0
+    line_count = 0
     try:
-        for line in iter_plain_lines(iter(lambda: unpacked_file.read1(CHUNK_BYTES), b""), longest):
-            number += 1
+        for line in iter_plain_lines(
+            iter(lambda: unpacked_file.read1(CHUNK_BYTES), b""), max_bytes
+        ):
+            line_count += 1
             yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FileError(
-            f"Damaged gzip after line {number}: {damage_of(error)}. Pack it again."
+            f"Damaged gzip after line {line_count}: {describe_damage(error)}. Pack it again."
         ) from None
 
 
 def unpack(data: bytes, max_bytes: int) -> bytes:
-    """Return the content of a file, decompressed if it is gzip. Raises FileError above `max_bytes`.
+    """Return a file's content, decompressed if it is gzip. Raises FileError.
 
-    max_bytes: maximum size after decompression.
+    max_bytes: the maximum size after decompression.
     """
     # By its first bytes, since names of files lie.
     if data[:2] != GZIP_MAGIC:
@@ -105,36 +107,36 @@ def unpack(data: bytes, max_bytes: int) -> bytes:
         # One byte more than may be: a bomb of zeros is never unpacked wholly.
         unpacked_data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(max_bytes + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FileError(f"Damaged gzip: {damage_of(error)}. Pack it again.") from None
+        raise FileError(f"Damaged gzip: {describe_damage(error)}. Pack it again.") from None
     if len(unpacked_data) > max_bytes:
         raise FileError(f"Unpacked, the file is larger than {max_bytes // 2**20} MiB. Split it.")
     return unpacked_data
 
 
-def iter_plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
-    """Return the lines of a file as UTF-8 with LF line ends, cut after `longest` bytes.
+def iter_plain_lines(chunks: Iterable[bytes], max_bytes: int = -1) -> Iterator[bytes]:
+    """Return the lines of a file as UTF-8 with LF line ends, each cut after `max_bytes` bytes.
 
-    parts: chunks of the file, of any size. Raises FileError.
+    chunks: chunks of the file, of any size. Raises FileError.
     """
-    plain = io.BufferedReader(_PlainText(iter(parts)))
-    return iter(lambda: plain.readline(longest), b"")
+    plain_file = io.BufferedReader(_PlainText(iter(chunks)))
+    return iter(lambda: plain_file.readline(max_bytes), b"")
 
 
 UTF16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class _PlainText(io.RawIOBase):
-    """A raw stream of a file's bytes with LF line ends; UTF-16 with a mark becomes UTF-8."""
+    """A stream of a file's bytes with LF line ends. UTF-16 with a byte order mark becomes UTF-8."""
 
-    def __init__(self, parts: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[bytes]) -> None:
         # The mark has two bytes, and the first part may be a single one.
         beginning = b""
-        for chunk in parts:
+        for chunk in chunks:
             beginning += chunk
             if len(beginning) >= 2:
                 break
         encoding = UTF16_MARKS.get(beginning[:2])
-        self._parts = chain([beginning], parts)
+        self._parts = chain([beginning], chunks)
         self._rest, self._is_over = b"", False
         # Bytes that are no UTF-16 pass through Latin-1, which has a character for each byte.
         self._encoding = encoding or "latin-1"
@@ -148,13 +150,13 @@ class _PlainText(io.RawIOBase):
         while not self._rest and not self._is_over:
             chunk = next(self._parts, None)
             self._is_over = chunk is None
-            self._rest = self._translate(chunk or b"")
+            self._rest = self._translate_chunk(chunk or b"")
         # The reader asks for any number of bytes, so what does not fit waits for the next call.
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
 
-    def _translate(self, chunk: bytes) -> bytes:
+    def _translate_chunk(self, chunk: bytes) -> bytes:
         try:
             text = self._decoder.decode(chunk, final=self._is_over)
             return text.encode("latin-1" if self._encoding == "latin-1" else "utf-8")
@@ -163,29 +165,29 @@ class _PlainText(io.RawIOBase):
 
 
 def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
-    """Yield the object on each line. Skips blank lines."""
-    for line, raw in enumerate(lines, 1):
+    """Yield the JSON object on each line as a row, or an error. Blank lines are skipped."""
+    for line_number, line_bytes in enumerate(lines, 1):
         try:
-            text = decode_line(raw, is_first=line == 1)
+            text = decode_line(line_bytes, is_first=line_number == 1)
             if text.strip():
-                yield Row(line, _parse_object(text))
+                yield Row(line_number, _parse_object(text))
         except BadRow as error:
-            yield LineError(line, str(error))
+            yield LineError(line_number, str(error))
 
 
 def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
-    """Yield the text on each line as a row with the field `name`. Skips blank lines."""
-    for line, raw in enumerate(lines, 1):
+    """Yield the text on each line as a row with the field `name`. Blank lines are skipped."""
+    for line_number, line_bytes in enumerate(lines, 1):
         try:
-            text = decode_line(raw, is_first=line == 1).strip()
+            text = decode_line(line_bytes, is_first=line_number == 1).strip()
         except BadRow as error:
-            yield LineError(line, str(error))
+            yield LineError(line_number, str(error))
             continue
         if text:
-            yield Row(line, {name: text})
+            yield Row(line_number, {name: text})
 
 
-def strict_json(text: str) -> Any:
+def parse_strict_json(text: str) -> Any:
     """Parse JSON without repeated keys and NaN. Raises BadRow."""
     try:
         return json.loads(
@@ -201,11 +203,14 @@ def strict_json(text: str) -> Any:
         raise BadRow("brackets within brackets too many times; nest less deeply") from None
 
 
-def find_unstorable(value: Any, deepest: int = MAX_NESTING) -> str | None:
-    """Return the reason why a database cannot store a JSON value; None if it can."""
+def find_unstorable_reason(value: Any, max_depth: int = MAX_NESTING) -> str | None:
+    """Return the reason why a database cannot store a JSON value; None if it can.
+
+    max_depth: the maximum depth of nesting.
+    """
     # Level by level, without recursion: nested brackets of an attacker cannot exhaust the stack.
     level = [value]
-    for _ in range(deepest):
+    for _ in range(max_depth):
         inner_values: list[Any] = []
         for item in level:
             if isinstance(item, str) and FORBIDDEN_CHARACTERS.search(item):
@@ -219,12 +224,12 @@ def find_unstorable(value: Any, deepest: int = MAX_NESTING) -> str | None:
                 inner_values += item
         level = inner_values
     if level:
-        return f"values more than {deepest} levels deep; nest less deeply"
+        return f"values more than {max_depth} levels deep; nest less deeply"
     return None
 
 
 def decode_line(line_bytes: bytes, *, is_first: bool) -> str:
-    """Return a line as text; the first one without a byte order mark. Raises BadRow."""
+    """Return a line as text, the first one without a byte order mark. Raises BadRow."""
     try:
         return line_bytes.decode("utf-8-sig" if is_first else "utf-8")
     except UnicodeDecodeError:
@@ -232,7 +237,7 @@ def decode_line(line_bytes: bytes, *, is_first: bool) -> str:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    value = strict_json(text)
+    value = parse_strict_json(text)
     if not isinstance(value, dict):
         raise BadRow("not an object; write one {…} a line")
     return value
@@ -241,16 +246,16 @@ def _parse_object(text: str) -> dict[str, Any]:
 def refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the members of a JSON object as a dict. Raises BadRow for a repeated name."""
     # A dict keeps the last of two equal keys, so it is shorter than the pairs.
-    result = dict(pairs)
-    if len(result) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadRow(f"`{twice}` is there twice; remove one of the two")
-    return result
+        repeated_name = next(name for name in names if names.count(name) > 1)
+        raise BadRow(f"`{repeated_name}` is there twice; remove one of the two")
+    return members
 
 
 def _parse_integer(digits: str) -> int:
-    """Parse a whole number of at most 64 bits, as files and databases store them."""
+    """Return a whole number of at most 64 bits, which databases can store. Raises BadRow."""
     # The length first: int() of a million digits takes long.
     if len(digits) > 20 or abs(int(digits)) >= 2**63:
         raise BadRow("a number with too many digits; shorten it")
@@ -258,4 +263,4 @@ def _parse_integer(digits: str) -> int:
 
 
 def _refuse_constant(word: str) -> Any:
-    raise BadRow(f"{word} is no number in JSON; write a number or null")
+    raise BadRow(f"{word} isn't a number in JSON; write a number or null")

@@ -1,56 +1,56 @@
-"""What tasks ask of later rooms: of writing, judging and arenas."""
+"""Questions of this room to later rooms, about writing, judging and arenas."""
 
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from core.questions import Unanswered, question
+from core.questions import UnansweredQuestion, declare_question
 from tasks.budgets import UsedBudget
 from tasks.models import Round, Task
 
 
-@question
+@declare_question
 def find_writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
-    """Return the assignments on which somebody was writing at a time, one per person.
+    """Return the context assignments of people who were writing at the time `at`, one per person.
 
-    They are current, and were assigned, saved or sent within `WRITING_TIME` before `at`, and after
-    `since` if it is given. A person who has seen a verdict and typed nothing since has finished.
+    Each was assigned, saved or sent within `WRITING_TIME` before `at` and, if `since` is given,
+    after `since`. Omits people who saw a verdict and have typed nothing since.
     """
-    raise Unanswered
+    raise UnansweredQuestion
 
 
-@question
+@declare_question
 def has_examples(round: Round) -> bool:
-    """Return whether the round has any examples, retracted ones included."""
-    raise Unanswered
+    """Return whether the round has any examples, including retracted ones."""
+    raise UnansweredQuestion
 
 
-@question
+@declare_question
 def get_used_budget(round: Round) -> UsedBudget:
-    """Return how much of its budget the round has used; 0 for what has no limit.
+    """Return how much of its budget the round has used; 0 for amounts without a limit.
 
     Examples by programs do not count, but votes on them do.
     """
-    raise Unanswered
+    raise UnansweredQuestion
 
 
-@question
-def are_used() -> Q:
+@declare_question
+def build_used_contexts_condition() -> Q:
     """Return the condition for contexts that were assigned, written about or reported."""
-    raise Unanswered
+    raise UnansweredQuestion
 
 
-@question
-def is_named_in_examples(task: Task, digest: str, retracted: bool) -> bool:
+@declare_question
+def is_named_in_examples(task: Task, digest: str, include_retracted: bool) -> bool:
     """Return whether an example of the task refers to a media file.
 
-    retracted: whether retracted examples count.
+    include_retracted: whether retracted examples count.
     """
-    raise Unanswered
+    raise UnansweredQuestion
 
 
-@question
-def have_contestants() -> Q:
+@declare_question
+def build_contestants_condition() -> Q:
     """Return the condition for tasks whose arena has models."""
-    raise Unanswered
+    raise UnansweredQuestion

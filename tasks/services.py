@@ -1,4 +1,4 @@
-"""Writes about tasks: making them, their configuration and their members."""
+"""Store tasks, their configuration and their members."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,21 +11,21 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.accounts.models import PANEL_PEOPLE, User
+from core.accounts.models import PANEL_ADDRESS_ENDING, User
 from core.accounts.services import log
-from core.data.rows import changed_fields
+from core.data.rows import save_changed_fields
 from core.errors import Invalid, Refused
-from core.text.taken_names import check_free, checked_name, lock_names
+from core.text.taken_names import check_name, check_name_is_free, lock_names
 from core.web.throttles import is_used_up
 from tasks.config.schema import TaskConfig
 from tasks.config_changes import MAX_DIFF_CHARS, build_diff, check_new_config, parse_or_convert
 from tasks.contexts.media.services import keep_media, list_digests
 from tasks.contexts.scenes.contexts import draw_contexts, draw_examples
 from tasks.contexts.services import store_contexts
-from tasks.members.assignments.services import end_without_role
-from tasks.members.ended_roles import note_ended_readers
+from tasks.members.assignments.services import end_disallowed_assignments
+from tasks.members.ended_roles import notify_lost_read_access
 from tasks.models import Round, Task, TaskMember, TaskProposal
-from tasks.permissions import Person, check_approved, check_colleagues, check_owner
+from tasks.permissions import Person, check_approval, check_member_limit, check_owner
 from tasks.rounds.states import set_round_state
 
 OFFICIAL_FOLDER = Path(__file__).parent / "official"
@@ -42,14 +42,16 @@ def install_official_tasks() -> list[Task]:
         # Only a folder with a configuration is a task.
         is_task = (folder / "task.yaml").exists()
         if is_task and not Task.objects.filter(code=folder.name).exists():
-            installed_tasks.append(_install(folder))
+            installed_tasks.append(_install_task(folder))
     return installed_tasks
 
 
 @transaction.atomic
-def _install(folder: Path) -> Task:
+def _install_task(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
-    task = new_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
+    task = create_task_without_files(
+        code=folder.name, config_text=text, actor=None, is_official=True
+    )[0]
     first_round = Round.objects.create(task=task, number=1)
     # A task has either texts or drawn scenes.
     file = next(folder / name for name in (CONTEXTS_FILE, SCENES_FILE) if (folder / name).exists())
@@ -63,7 +65,7 @@ def _install(folder: Path) -> Task:
 
 
 def _read_contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
-    """Return the contexts in a file, or those drawn from its scenes."""
+    """Return the contexts in a file, or the contexts drawn from its scenes."""
     if file.name == SCENES_FILE:
         return draw_contexts(file, task)
     return map(json.loads, file.read_bytes().splitlines())
@@ -75,31 +77,33 @@ def create_task(
 ) -> tuple[Task, list[str]]:
     """Create a task; return it with notes on its configuration. Takes no lock: codes are unique.
 
-    A configuration of Dynabench 1.0 or 2.0 is converted. Raises ConfigError, Refused.
+    A configuration of Dynabench 1.0 or 2.0 is converted. Raises ConfigError, Refused, Invalid.
     """
-    task, notes = new_task(code=code, config_text=config_text, actor=actor, **fields)
+    task, notes = create_task_without_files(
+        code=code, config_text=config_text, actor=actor, **fields
+    )
     keep_example_media(task, task.config)
     return task, notes
 
 
-def new_task(
+def create_task_without_files(
     *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
-    """Create a task as `create_task` does, but without requiring the files of its examples."""
+    """Create a task like `create_task`, but without requiring the files of its examples."""
     # 1. Check the text, and convert it where it is one of Dynabench.
     config, text, notes = parse_or_convert(config_text)
     # 2. Check the name, and that no visible task looks like it.
-    name = checked_name(config.name, "config_text")
+    name = check_name(config.name, "config_text")
     if actor and fields.get("is_visible"):
         check_task_name(name, "config_text")
     # 3. Store the task, with what pages list beside its text.
     values = {"config_text": text, "name": name, "summary": config.summary, **fields}
     # The unique code decides between two people who create a task of one code: no lock is needed,
     # and the second one is refused below.
-    task, created = Task.objects.get_or_create(code=code, defaults=values)
-    if not created:
+    task, is_created = Task.objects.get_or_create(code=code, defaults=values)
+    if not is_created:
         raise Refused(
-            _("There is a task %(code)s. Take another code.") % {"code": code},
+            _("The code %(code)s is already taken. Choose another.") % {"code": code},
             code="exists",
             field="code",
         )
@@ -116,6 +120,7 @@ def new_task(
 
 def list_example_digests(config: TaskConfig) -> set[str]:
     """Return the digests of the pictures and recordings in a configuration's examples."""
+    # Bad examples are shown on the task's page, too, so their files must also stay.
     digests: set[str] = set()
     for example in config.examples.good + config.examples.bad:
         digests |= list_digests(example.context.values())
@@ -128,21 +133,21 @@ def keep_example_media(task: Task, config: TaskConfig) -> None:
     try:
         keep_media(task=task, digests=list_example_digests(config), is_used=True)
     except Invalid:
-        message = _("A picture or recording of the examples is not stored in the task. Upload it.")
+        message = _("A picture or recording in the examples isn't stored in this task. Upload it.")
         raise Invalid(message, field="config_text") from None
 
 
-def create_imported_task(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
-    """Create a hidden task for data from elsewhere. Takes no lock: codes are unique.
+def create_imported_task(code: str, config_text: str, get_owner: Callable[[], User | None]) -> Task:
+    """Create a hidden task for imported data. Takes no lock: codes are unique.
 
-    owner: called once the task is known to be valid; returns its owner or None. Raises Refused.
+    get_owner: called once the task is known to be valid; returns its owner or None. Raises Refused.
     """
     task = Task(code=code, name=derive_title(code), config_text=config_text, is_visible=False)
     try:
         task.full_clean()
     except ValidationError as error:
         raise Refused(f"{code!r} cannot be a task: {' '.join(error.messages)}") from None
-    user = owner()
+    user = get_owner()
     # An insert and never an update: a task that somebody else just created with this code is
     # an error here, and not overwritten.
     task.save(force_insert=True)
@@ -155,7 +160,8 @@ def create_imported_task(code: str, config_text: str, owner: Callable[[], User |
 def check_task_name(name: str, field: str, task: Task | None = None) -> None:
     """Raise Invalid if another visible task has this name or one that looks the same.
 
-    Locks the names of tasks until the transaction ends.
+    field: the form field to which the error belongs. Locks the names of tasks until the transaction
+    ends.
     """
     # Names are compared by how they look, which no database constraint can do. So everybody who
     # makes a name visible takes this one lock, and looks at the names that are there.
@@ -163,7 +169,7 @@ def check_task_name(name: str, field: str, task: Task | None = None) -> None:
     other_tasks = Task.objects.filter(is_visible=True)
     if task and task.pk:
         other_tasks = other_tasks.exclude(pk=task.pk)
-    check_free(name, other_tasks.values_list("name", flat=True), field)
+    check_name_is_free(name, other_tasks.values_list("name", flat=True), field)
 
 
 def derive_title(code: str) -> str:
@@ -176,8 +182,8 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     """Show or hide a task, and allow or forbid trying it out. The last change wins.
 
     If an administrator shows a task that awaits approval, the request is approved. Locks the
-    request for approval, the task, then the names of tasks if it becomes visible. Raises Refused
-    without approval, Invalid if the name resembles another task's.
+    request for approval, the task, then the names of tasks if it becomes visible. Raises Refused if
+    the task needs approval, Invalid if its name resembles another task's.
     """
     is_made_visible = bool(fields.get("is_visible")) and not task.is_visible
     if is_made_visible:
@@ -188,26 +194,29 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if is_made_visible:
         if not actor.is_superuser:
-            check_approved(locked_task, "is_visible")
+            check_approval(locked_task, "is_visible")
         check_task_name(task.name, "is_visible", task)
         fields = {**fields, "is_unapproved": False}
-    log(actor, "task.changed", task, fields=changed_fields(task, fields))
+    log(actor, "task.changed", task, fields=save_changed_fields(task, fields))
 
 
 def close_approval_request(task: Task, actor: User, state: str) -> None:
-    """Close a request for approval that no longer needs a decision. One update, no lock."""
+    """Close a request for approval that no longer needs a decision, with one update. No lock.
+
+    state: the state to set.
+    """
     # The condition is part of the update: of an administrator who decides and an owner who shows
     # the task, the first one wins, and the other one's update hits no row.
-    waiting = TaskProposal.objects.filter(task=task, state=TaskProposal.State.WAITING)
-    waiting.update(state=state, decided_by=actor, decided_at=timezone.now())
+    pending_requests = TaskProposal.objects.filter(task=task, state=TaskProposal.State.WAITING)
+    pending_requests.update(state=state, decided_by=actor, decided_at=timezone.now())
 
 
 @transaction.atomic
 def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
-    """Check and store a configuration. base: the digest of the text that was edited.
+    """Check and store a configuration; return the task. base: the hash of the text that was edited.
 
     Locks the task, so that only one of two editors succeeds, then the names of tasks if the name
-    changes. Raises ConfigStale, ConfigError, Invalid.
+    changes. Raises StaleConfig, ConfigError, Invalid.
     """
     locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     # Checked under the lock, against the text that is stored now: another editor may have saved
@@ -215,9 +224,10 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     config = check_new_config(locked_task, text, base=base)[0]
     keep_example_media(locked_task, config)
     if config.name != locked_task.name:
-        locked_task.name = checked_name(config.name, "config_text")
+        locked_task.name = check_name(config.name, "config_text")
         if locked_task.is_visible:
             check_task_name(locked_task.name, "config_text", locked_task)
+    # Before the new text takes the place of the old one.
     changes = build_diff(locked_task.config_text, text)[:MAX_DIFF_CHARS]
     _store_version(locked_task, text, actor)
     locked_task.summary = config.summary
@@ -227,10 +237,10 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
 
 
 def _store_version(locked_task: Task, text: str, actor: User) -> None:
-    """Set a locked task's configuration text, and keep the former one as a version."""
-    versions, former = locked_task.config_versions, locked_task.config_text
+    """Set a locked task's configuration text, and store the old and new text as versions."""
+    versions, former_text = locked_task.config_versions, locked_task.config_text
     former_values = {
-        "text": former,
+        "text": former_text,
         "actor": locked_task.made_by,
         "created_at": locked_task.created_at,
     }
@@ -241,32 +251,40 @@ def _store_version(locked_task: Task, text: str, actor: User) -> None:
 
 
 def find_account(email: str) -> User:
-    """Return the active account with this address. Raises Invalid."""
-    named = User.objects.exclude(email__endswith=PANEL_PEOPLE)
-    user = named.filter(email__iexact=email, is_active=True).first()
+    """Return the active account with this address. Raises Invalid if there is none.
+
+    Accounts of panel participants are not found.
+    """
+    accounts = User.objects.exclude(email__endswith=PANEL_ADDRESS_ENDING)
+    user = accounts.filter(email__iexact=email, is_active=True).first()
     if user is None:
-        raise Invalid(_("Nobody has this address here. Ask them to sign up."), field="email")
+        raise Invalid(_("No account has this address. Ask the person to sign up."), field="email")
     return user
 
 
-def find_account_limited(person: Person, email: str) -> User:
-    """Return the account with this address, with a limit per hour. Raises Refused, Invalid.
+def find_account_within_limit(person: Person, email: str) -> User:
+    """Return the active account with this address, within a limit of look-ups per hour.
 
-    The limit exists because the result reveals who has an account.
+    The limit exists because the result reveals who has an account. person: the person who looks
+    up the address. Raises Refused above the limit, Invalid if there is no such account.
     """
     # Otherwise anybody who owns a task could test a list of addresses for accounts.
     if is_used_up("members", person.pk):
-        raise Refused(_("You have named many people. Go on in an hour."), code="rate")
+        raise Refused(_("You've added many people in the last hour. Try again later."), code="rate")
     return find_account(email)
 
 
 def check_members(members: Sequence[TaskMember], person: Person | None) -> None:
-    """Raise Refused if these cannot be all members of a task."""
+    """Raise Refused if this cannot be the complete list of a task's members.
+
+    Nobody may be listed twice, and there must be an owner, unless `person` is an administrator or
+    None.
+    """
     if len({member.user_id for member in members}) < len(members):
-        raise Refused(_("A person is there twice. Give them one role."), code="members")
+        raise Refused(_("A person is listed twice. Give them one role."), code="members")
     roles = {member.role for member in members}
     if person and not person.is_superuser and TaskMember.Role.OWNER not in roles:
-        raise Refused(_("A task needs an owner. Name another one first."), code="members")
+        raise Refused(_("A task needs an owner. Appoint another one first."), code="members")
 
 
 @transaction.atomic
@@ -274,78 +292,91 @@ def change_members(
     *,
     task: Task,
     actor: User | None,
-    added: Sequence[TaskMember] = (),
-    changed: Sequence[TaskMember] = (),
-    removed: Sequence[TaskMember] = (),
+    added_members: Sequence[TaskMember] = (),
+    changed_members: Sequence[TaskMember] = (),
+    removed_members: Sequence[TaskMember] = (),
 ) -> None:
     """Add members, change roles and remove members, all or nothing.
 
     actor: an owner; None for the site itself. A new member's role counts once they have confirmed
-    the address that it is given to. Assignments that a role no longer allows are ended. Locks the
-    task, so that two owners cannot remove each other. Raises Refused.
+    their address. Assignments that a role no longer allows are ended. Locks the task, so that two
+    owners cannot remove each other. Raises Refused.
     """
     locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if actor:
         check_owner(actor, locked_task)
-        if added and not actor.is_superuser:
-            check_colleagues(locked_task, len(added))
+        if added_members and not actor.is_superuser:
+            check_member_limit(locked_task, len(added_members))
     # Read under the lock: the page that the owner sent may be older than the members.
-    members_by_pk = {member.pk: member for member in task.members.colleagues()}
-    if not members_by_pk.keys() >= {member.pk for member in chain(changed, removed)}:
+    members_by_pk = {member.pk: member for member in task.members.select_colleagues()}
+    if not members_by_pk.keys() >= {
+        member.pk for member in chain(changed_members, removed_members)
+    }:
         raise Refused(
-            _("Somebody removed a member meanwhile. Look at the members again."), code="members"
+            _("Someone else has removed a member. Check the members again."), code="members"
         )
     # What the task would have: it is checked as a whole, since an owner may leave when another one
     # is named in the same form.
-    remaining_members = members_by_pk | {member.pk: member for member in changed}
-    for member in removed:
+    remaining_members = members_by_pk | {member.pk: member for member in changed_members}
+    for member in removed_members:
         del remaining_members[member.pk]
-    check_members(list(remaining_members.values()) + list(added), actor)
+    check_members(list(remaining_members.values()) + list(added_members), actor)
     # Before the rows change, since later stages look up who could read the labels until now.
-    _note_readers(locked_task, members_by_pk, changed, removed)
-    task.members.filter(pk__in=[member.pk for member in removed]).delete()
-    for member in changed:  # in another role they read what they may not have seen
+    _notify_lost_read_access(locked_task, members_by_pk, changed_members, removed_members)
+    task.members.filter(pk__in=[member.pk for member in removed_members]).delete()
+    for member in changed_members:  # in another role they read what they may not have seen
         member.is_blind = False
     # One query for all members that changed.
-    TaskMember.objects.bulk_update(changed, ["role", "is_blind"])
-    changes = {member.user_id: member.role for member in changed}
-    end_without_role(task=locked_task, roles=changes | {member.user_id: None for member in removed})
-    for member in added:
+    TaskMember.objects.bulk_update(changed_members, ["role", "is_blind"])
+    changes = {member.user_id: member.role for member in changed_members}
+    end_disallowed_assignments(
+        task=locked_task, roles=changes | {member.user_id: None for member in removed_members}
+    )
+    for member in added_members:
         member.address = member.user.email
-    TaskMember.objects.bulk_create(added)
+    TaskMember.objects.bulk_create(added_members)
     # Asked of the database after the writes: a role counts only once its address is confirmed,
     # which the objects in memory do not tell.
-    owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
+    owners = task.members.select_effective().filter(role=TaskMember.Role.OWNER)
     if actor and not (actor.is_superuser or owners.exists()):
-        raise Refused(_("A task needs an owner whose address is confirmed."), code="members")
+        raise Refused(_("A task needs an owner with a confirmed email address."), code="members")
     # One entry for each member, so that the log of a person names every change of their role.
-    for action, members in {"added": added, "changed": changed, "removed": removed}.items():
+    for action, members in {
+        "added": added_members,
+        "changed": changed_members,
+        "removed": removed_members,
+    }.items():
         for member in members:
-            about = {"user": member.user.email, "person": member.user_id, "role": member.role}
-            log(actor, f"member.{action}", task, **about)
+            log_values = {"user": member.user.email, "person": member.user_id, "role": member.role}
+            log(actor, f"member.{action}", task, **log_values)
 
 
-def _note_readers(
+def _notify_lost_read_access(
     task: Task,
     members_by_pk: Mapping[int, TaskMember],
     changed_members: Sequence[TaskMember],
     removed_members: Sequence[TaskMember],
 ) -> None:
-    """Notify later stages of people whose role no longer reads labels."""
+    """Notify later rooms of people whose changed or removed role no longer lets them read labels.
+
+    members_by_pk: the members before the change.
+    """
     roles: dict[int, str] = {member.pk: member.role for member in changed_members}
     role_changes = {}
     for member in chain(changed_members, removed_members):
         role_changes[member.user] = (members_by_pk[member.pk].role, roles.get(member.pk))
-    note_ended_readers(task, role_changes)
+    notify_lost_read_access(task, role_changes)
 
 
 def set_role(*, task: Task, user: User, role: str | None) -> None:
-    """Set or remove a person's role on behalf of the site. Locks as `change_members` does."""
+    """Set or remove a person's role on behalf of the site. For locks, see `change_members`."""
     member = TaskMember.objects.filter(task=task, user=user).first()
     if member is None and role:
-        change_members(task=task, actor=None, added=[TaskMember(task=task, user=user, role=role)])
+        change_members(
+            task=task, actor=None, added_members=[TaskMember(task=task, user=user, role=role)]
+        )
     elif member and role is None:
-        change_members(task=task, actor=None, removed=[member])
+        change_members(task=task, actor=None, removed_members=[member])
     elif member and member.role != role:
         member.role = str(role)
-        change_members(task=task, actor=None, changed=[member])
+        change_members(task=task, actor=None, changed_members=[member])

@@ -1,4 +1,4 @@
-"""How long people may finish what they were writing when a round closes."""
+"""The time that people have to finish an example after its round closes."""
 
 from datetime import timedelta
 

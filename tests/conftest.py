@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from core.web.frames import with_room
+from core.web.frames import wrap_with_frame_room
 from scripts.chromium import CHROMIUM
 from scripts.client_code import generate_client
 from tests.support import buckets, engines, migrated, other_servers, parts, schema_watch
@@ -125,7 +125,7 @@ def _seeded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def _nobody_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Votes may follow at once on what was handed out, unless a test is about just that."""
     if not request.node.get_closest_marker("own_pace"):
-        monkeypatch.setattr(reading, "LEAST_SECONDS", 0)
+        monkeypatch.setattr(reading, "MIN_READING_SECONDS", 0)
 
 
 @pytest.hookimpl(trylast=True)  # what -m leaves out on purpose is not missed
@@ -157,7 +157,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> object:
     main = session.config.pluginmanager.get_plugin("main")
-    return with_room(main.pytest_runtestloop)(session)
+    return wrap_with_frame_room(main.pytest_runtestloop)(session)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
@@ -229,14 +229,14 @@ def _checks_run_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     from core.files import bounded
 
     if not request.node.get_closest_marker("own_process"):
-        monkeypatch.setattr(bounded, "_run", _run_here)
+        monkeypatch.setattr(bounded, "_run_in_process", _run_here)
 
 
 def _run_here(job: bytes, seconds: float, beat: object) -> tuple[int, bytes]:
     from core.files import bounded
 
     check, _ = Loaded(BytesIO(job)).load()
-    return 0, bounded._pickled(check)
+    return 0, bounded._pickle_check(check)
 
 
 @pytest.fixture
@@ -244,8 +244,8 @@ def few_are_enough(monkeypatch):
     """Numbers of a handful of examples, which a page keeps back, can be checked by hand."""
     from validation.rates import rates as statistics
 
-    monkeypatch.setattr(statistics, "LEAST_DECIDED", 1)
-    monkeypatch.setattr(statistics, "LEAST_VOTES", 1)
+    monkeypatch.setattr(statistics, "MIN_DECIDED", 1)
+    monkeypatch.setattr(statistics, "MIN_VOTES", 1)
 
 
 @pytest.fixture(scope="session")

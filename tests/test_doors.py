@@ -4,8 +4,8 @@ import pytest
 from django import forms
 from rest_framework import serializers
 
-from core.mail.addresses import AddressField, AddressInRequest
-from core.web.form_fields import LIMITS, request_field
+from core.mail.addresses import AddressField, AddressSerializerField
+from core.web.form_fields import LIMIT_NAMES, build_request_field
 from tests.support.doors import pairs
 
 APART = {
@@ -23,7 +23,7 @@ def disagreements(form_field, field):
     if field.required and not form_field.required:
         yield "only the request needs it"
     if isinstance(form_field, AddressField):
-        if not isinstance(field, AddressInRequest):
+        if not isinstance(field, AddressSerializerField):
             yield "addresses are read by core/mail/addresses.py"
         return
     is_typed_list = isinstance(field, serializers.ListField) and not values_of(form_field)
@@ -33,7 +33,7 @@ def disagreements(form_field, field):
     is_said = form_field.initial is not None and not callable(form_field.initial)
     if is_said and field.default not in (serializers.empty, form_field.initial):
         yield f"{form_field.initial} at first at the page, {field.default} in requests"
-    for limit in LIMITS:
+    for limit in LIMIT_NAMES:
         at_page, in_request = getattr(form_field, limit, None), getattr(field, limit, None)
         if at_page != in_request:
             yield f"{limit}: {at_page} at the page, {in_request} in requests"
@@ -75,15 +75,15 @@ class ThingForm(forms.Form):
 
 
 class Request(serializers.Serializer):
-    name = request_field(ThingForm, "name")
-    words = request_field(ThingForm, "words")
-    kind = request_field(ThingForm, "kind")
-    marks = request_field(ThingForm, "marks")
-    days = request_field(ThingForm, "days")
-    share = request_field(ThingForm, "share")
-    until = request_field(ThingForm, "until")
-    is_seen = request_field(ThingForm, "is_seen")
-    more = request_field(ThingForm, "words", required=True, max_length=4)
+    name = build_request_field(ThingForm, "name")
+    words = build_request_field(ThingForm, "words")
+    kind = build_request_field(ThingForm, "kind")
+    marks = build_request_field(ThingForm, "marks")
+    days = build_request_field(ThingForm, "days")
+    share = build_request_field(ThingForm, "share")
+    until = build_request_field(ThingForm, "until")
+    is_seen = build_request_field(ThingForm, "is_seen")
+    more = build_request_field(ThingForm, "words", required=True, max_length=4)
 
 
 FEWEST = {"name": "n", "kind": "a", "more": "more"}
@@ -114,7 +114,7 @@ def test_a_request_refuses_what_its_form_refuses(name, value):
 
 def test_a_file_or_a_row_is_no_field_of_a_request():
     with pytest.raises(TypeError, match=r"ThingForm\.file"):
-        request_field(ThingForm, "file")
+        build_request_field(ThingForm, "file")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
-from core.questions import QUESTIONS, Unanswered, question
+from core.questions import QUESTIONS, UnansweredQuestion, declare_question
 from tests.support.variables import APPS
 
 ROOT = Path(__file__).parents[1]
@@ -114,12 +114,12 @@ def test_each_question_of_a_room_has_an_answer():
 
 
 def test_a_question_has_one_answer_and_fails_without():
-    @question
+    @declare_question
     def are_ready() -> bool:
         """Return whether."""
 
     QUESTIONS.pop()
-    with pytest.raises(Unanswered):
+    with pytest.raises(UnansweredQuestion):
         are_ready()
     are_ready.answer(lambda: True)
     assert are_ready()

@@ -31,7 +31,8 @@ PYTHON = [
 
 # What is the same in every language.
 NAMES = re.compile(
-    r"\b(Dynabench|API|UTC|MIT|CSV|JSON|JSONL|BibTeX|LaTeX|SHA-256|kB|MB|GB|s|ms|v|κ)\b"
+    r"\b(Dynabench|API|UTC|MIT|CSV|JSON|JSONL|BibTeX|LaTeX|Every Eval Ever"
+    r"|SHA-256|kB|MB|GB|s|ms|v|κ)\b"
 )
 TRANSLATED = r"\{% blocktranslate.*?\{% endblocktranslate %\}"
 CLASS = r"\{% block width %\}\w+\{% endblock %\}"

@@ -1,4 +1,4 @@
-"""Votes, consensus and owners' decisions in the admin: read by a task's members, never changed."""
+"""The admin of votes, consensus and owners' decisions: a task's members can read them only."""
 
 from typing import Any
 
@@ -6,25 +6,31 @@ from django.contrib import admin
 from django.urls import reverse
 
 from annotation.models import Example
-from core.accounts.people import shown_name
-from tasks.admin.roles import READ_ONLY_PERMISSIONS, REVIEWERS, RoleAdmin, name_account, shield_text
+from core.accounts.people import get_shown_name
+from tasks.admin.roles import (
+    READ_ONLY_PERMISSIONS,
+    REVIEWERS,
+    RoleAdmin,
+    get_account_name,
+    shield_text,
+)
 from validation.models import Consensus, OwnerDecision, Validation
 
 
 class JudgedAdmin(RoleAdmin):
-    """An admin base for rows about an example, with the example and its author's claim."""
+    """A base admin for rows about an example. It shows the example and the row's choice."""
 
-    to_task = "example__round__task"
-    may = READ_ONLY_PERMISSIONS
-    page_for = REVIEWERS
+    task_path = "example__round__task"
+    roles_by_action = READ_ONLY_PERMISSIONS
+    page_roles = REVIEWERS
     list_per_page = 50
     # An exact match has an index; texts are searched on the review pages.
     search_fields = ["=example__uuid"]
 
-    def page_of(self, row: Any) -> str:
+    def get_page_url(self, row: Any) -> str:
         return reverse("own:review-example", args=[row.example.round.task.code, row.example.uuid])
 
-    def logged(self, row: Any) -> dict[str, str]:
+    def describe_for_log(self, row: Any) -> dict[str, str]:
         return {"task": row.example.round.task.code, "target": str(row.example)}
 
     @admin.display(description="example")
@@ -60,7 +66,7 @@ class ValidationAdmin(JudgedAdmin):
 
     @admin.display
     def judge(self, vote: Validation) -> str:
-        return shown_name(vote.validator)
+        return get_shown_name(vote.validator)
 
     @admin.display(description="comment")
     def note(self, vote: Validation) -> str:
@@ -92,13 +98,20 @@ class ConsensusAdmin(JudgedAdmin):
 
 @admin.register(OwnerDecision)
 class OwnerDecisionAdmin(JudgedAdmin):
-    list_display = ["created_at", "text", "choice", "who", "reason", "withdrawn_at"]
+    list_display = ["created_at", "text", "choice", "owner_name", "reason", "withdrawn_at"]
     list_filter = [("withdrawn_at", admin.EmptyFieldListFilter)]
     list_select_related = ["owner__annotator"]
-    may = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS}
+    roles_by_action = {**READ_ONLY_PERMISSIONS, "view": REVIEWERS}
     ordering = ["-pk"]
-    fields = readonly_fields = ("text", "choice", "who", "reason", "created_at", "withdrawn_at")
+    fields = readonly_fields = (
+        "text",
+        "choice",
+        "owner_name",
+        "reason",
+        "created_at",
+        "withdrawn_at",
+    )
 
     @admin.display(description="decided by")
-    def who(self, decision: OwnerDecision) -> str:
-        return name_account(decision.owner, decision)
+    def owner_name(self, decision: OwnerDecision) -> str:
+        return get_account_name(decision.owner, decision)

@@ -7,6 +7,7 @@ class ValidationConfig(AppConfig):
     name = "validation"
 
     def ready(self) -> None:
-        """Register this room's answers to the questions of earlier rooms."""
+        """Register this app's answers to the questions of earlier apps."""
         import_module("validation.answers_to_annotation")
         import_module("validation.answers_to_tasks")
+        import_module("validation.judging.answers_to_annotation")

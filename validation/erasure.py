@@ -1,4 +1,4 @@
-"""Removes a validator's words once they have left. Votes stay, as they decide examples."""
+"""Erasure of a validator's words after they have left. Votes are kept: they decide examples."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -8,17 +8,17 @@ from validation.models import Comment, GoldAnswer, Mention, Skip, Validation
 
 
 @transaction.atomic
-def erase_words(*, validator: Annotator) -> None:
+def erase_texts(*, validator: Annotator) -> None:
     """Erase comments and further answers of a validator's votes, and delete their skips.
 
     Takes no lock.
     """
     for answers in (Validation.objects, GoldAnswer.objects):
-        # The choices stay: examples are decided by them.
+        # The choices are kept, because they decide examples.
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
     comments = Comment.objects.filter(author=validator, removed_at__isnull=True)
-    # A comment keeps its place, so that answers to it can be understood.
+    # The emptied comment stays, so that replies to it can be understood.
     comments.update(text="", removed_at=timezone.now(), reported_at=None)
-    # Nobody is left to be reminded of them.
+    # Nobody is left to read them.
     Mention.objects.filter(person=validator).update(seen_at=timezone.now())
     Skip.objects.filter(validator=validator).delete()

@@ -1,4 +1,4 @@
-"""Stage 3: others say whether an example is right."""
+"""The models of stage 3, in which other people judge whether an example is right."""
 
 from django.conf import settings
 from django.db import models
@@ -10,15 +10,15 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from tasks.models import Round
 from validation.consensus.consensus import Vote
-from validation.consensus.dawid_skene.posterior import Fitted
+from validation.consensus.dawid_skene.posterior import FittedModel
 
 # The same limit as that of `validation.imports.rows.Answer`, which refuses longer ones.
-LONGEST_ANSWER = 5000
-"""Of a vote: labels are short, but imported answers may be free texts."""
+MAX_ANSWER_CHARS = 5000
+"""The longest answer in a vote: labels are short, but imported answers may be texts."""
 
 
-def _one_choice(name: str) -> models.CheckConstraint:
-    """Require either a label or a verdict; the rule of `validation.consensus.consensus.Vote`."""
+def _build_choice_constraint(name: str) -> models.CheckConstraint:
+    """Return a constraint that requires either a label or a verdict; see `Vote`."""
     neither = Q(label="", verdict="")
     both = ~Q(label="") & ~Q(verdict="")
     return models.CheckConstraint(condition=~neither & ~both, name=name)
@@ -31,13 +31,13 @@ class Verdict(models.TextChoices):
     INCORRECT = "incorrect", _("Incorrect")
     # Translators: a judge reported a problem with the example
     FLAGGED = "flagged", _("Flagged")
-    CANNOT_TELL = "cannot_tell", _("Cannot Tell")
+    CANNOT_TELL = "cannot_tell", _("Unclear")
 
 
 class Choice(models.Model):
-    """A label, or a verdict on the author's answer; exactly one of them is filled."""
+    """An abstract model with either a label, or a verdict on the author's answer."""
 
-    label = models.CharField(max_length=LONGEST_ANSWER, blank=True)
+    label = models.CharField(max_length=MAX_ANSWER_CHARS, blank=True)
     verdict = models.CharField(max_length=11, choices=Verdict, blank=True)
 
     class Meta:
@@ -50,15 +50,15 @@ class Choice(models.Model):
 
 
 class ValidatorAnswer(Choice):
-    """A validator's answers about an example, given blindly and afterwards."""
+    """An abstract model of a validator's answers about an example, before and after the reveal."""
 
     class FlagReason(models.TextChoices):
-        UNCLEAR = "unclear", _("It is not understandable")
+        UNCLEAR = "unclear", _("I cannot understand it")
         WRONG_LANGUAGE = "wrong-language", _("It is in the wrong language")
-        PERSONAL = "personal", _("It holds personal data")
+        PERSONAL = "personal", _("It contains personal data")
         COPIED = "copied", _("It is copied or written by a machine")
-        HARMFUL = "harmful", _("It is harmful beyond the task")
-        BROKEN = "broken", _("The passage is broken")
+        HARMFUL = "harmful", _("It is more harmful than the task needs")
+        BROKEN = "broken", _("The text is broken")
         OTHER = "other", _("Something else")
 
     class Reveal(models.TextChoices):
@@ -68,7 +68,7 @@ class ValidatorAnswer(Choice):
 
     flag_reason = models.CharField(max_length=20, choices=FlagReason, blank=True)
     comment = models.CharField(max_length=500, blank=True)
-    # Beside the vote and never in its place: what was shown before it may have swayed it.
+    # In addition to the vote, because what was shown before may have influenced it.
     reveal = models.CharField(
         max_length=10, choices=Reveal, blank=True,
         help_text="The answer after the author's label was shown. The blind one counts.",
@@ -76,10 +76,13 @@ class ValidatorAnswer(Choice):
     reveal_choice = models.CharField(max_length=200, blank=True)
     reveal_comment = models.CharField(max_length=500, blank=True)
     metadata = models.JSONField(default=dict)  # the answers to `judge_questions`
-    # Null where no time was measured, as of imported votes.
+    judgements = models.JSONField(
+        null=True, help_text="Under the verdict criteria: one of each criterion, in their order."
+    )
+    # Null if no time was measured, such as for imported votes.
     seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
     words = models.PositiveIntegerField(null=True, help_text="That were shown to be read.")
-    # Votes of programs count in a decision, but in no number about people.
+    # Votes by programs count in decisions, but not in numbers about people.
     by_program = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -97,7 +100,7 @@ class Validation(ValidatorAnswer):
     example = models.ForeignKey(
         Example, on_delete=models.PROTECT, related_name="validations", db_index=False
     )
-    # Nor here: `validation_time` begins with it.
+    # No index here either: `validation_time` begins with it.
     validator = models.ForeignKey(
         Annotator, on_delete=models.PROTECT, null=True, related_name="validations", db_index=False
     )
@@ -111,24 +114,24 @@ class Validation(ValidatorAnswer):
         verbose_name = "vote"
         constraints = [
             models.UniqueConstraint(
-                # A person votes once on an example; imported votes may repeat a validator.
+                # A person votes once on an example, but imported votes may repeat a validator.
                 fields=["example", "validator"],
                 condition=Q(is_imported=False),
                 name="validation_one_vote",
             ),
             models.CheckConstraint(
-                # Nobody votes on an example of their own, whichever door the vote comes through.
+                # Nobody may vote on their own example, on any page or by the API.
                 condition=Q(author__isnull=True)
                 | Q(validator__isnull=True)
                 | ~Q(author=F("validator")),
                 name="validation_not_own",
             ),
-            _one_choice("validation_one_choice"),
+            _build_choice_constraint("validation_one_choice"),
         ]
         indexes = [
             # The votes of an example, and whether a person is among its judges.
             models.Index(fields=["example", "validator"], name="validation_by_example"),
-            # A person's votes of today, and the latest one, which may be taken back.
+            # A person's votes of today, and the latest one, which they may undo.
             models.Index(fields=["validator", "created_at"], name="validation_time"),
         ]
 
@@ -137,7 +140,7 @@ class Validation(ValidatorAnswer):
 
 
 class Consensus(Choice):
-    """The decision of the votes on one example, derived from them and from an owner's decision.
+    """The outcome of judging one example, derived from its votes and any owner's decision.
 
     Only examples with votes or an owner's decision have a row.
     """
@@ -162,6 +165,10 @@ class Consensus(Choice):
     is_verified = models.BooleanField(default=False)
     is_validated_error = models.BooleanField(default=False)
     is_sent_back = models.BooleanField(default=False, db_default=False)
+    judgements = models.JSONField(
+        null=True, help_text="Under the verdict criteria: of each what the votes decided, or null."
+    )
+    score = models.FloatField(null=True, help_text="By the criteria (0-1); null: none, or open.")
     decided_by = models.CharField(max_length=5, choices=DecidedBy, blank=True)
     decided_at = models.DateTimeField(null=True)
 
@@ -172,7 +179,7 @@ class Consensus(Choice):
                 fields=["round", "state", "is_verified", "is_validated_error"],
                 name="consensus_counts",
             ),
-            models.Index(  # those that are shown to others who write
+            models.Index(  # the catches that are shown to other writers
                 fields=["round", "example"],
                 condition=Q(is_validated_error=True),
                 name="consensus_errors",
@@ -202,12 +209,12 @@ class OwnerDecision(Choice):
         verbose_name = "decision"
         constraints = [
             models.UniqueConstraint(
-                # Earlier decisions stay as history; one at most counts.
+                # Earlier decisions stay as history; at most one is current.
                 fields=["example"],
                 condition=Q(withdrawn_at__isnull=True),
                 name="decision_one",
             ),
-            _one_choice("decision_one_choice"),
+            _build_choice_constraint("decision_one_choice"),
         ]
 
     def __str__(self) -> str:
@@ -226,7 +233,7 @@ class ExampleTag(models.Model):
 
     class Meta:
         ordering = ["name"]
-        # Two reviewers who give the same tag at once give it once.
+        # If two reviewers add the same tag at once, it is stored once.
         constraints = [models.UniqueConstraint(fields=["example", "name"], name="tag_once")]
 
     def __str__(self) -> str:
@@ -241,13 +248,13 @@ class Comment(models.Model):
     """
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="comments")
-    # Leaving empties the text and keeps the row, so answers to it stay readable.
+    # Deleting an account empties the text but keeps the row, so that replies make sense.
     author = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="comments")
     text = models.TextField(max_length=2000)
     created_at = models.DateTimeField(db_default=Now())
     edited_at = models.DateTimeField(null=True)
-    removed_at = models.DateTimeField(null=True)  # its text is empty from then on
-    reported_at = models.DateTimeField(null=True)  # until an owner has looked at it
+    removed_at = models.DateTimeField(null=True)  # the text is empty after this time
+    reported_at = models.DateTimeField(null=True)  # null again after an owner has checked it
 
     class Meta:
         ordering = ["pk"]
@@ -257,7 +264,7 @@ class Comment(models.Model):
 
 
 class Mention(models.Model):
-    """The mention of a member who may read the task in a comment."""
+    """A mention, in a comment, of a member who may read the task."""
 
     comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
     person = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="mentions")
@@ -273,14 +280,14 @@ class Mention(models.Model):
 
 
 class RoundPolicy(models.Model):
-    """A round's policy, and how many of its examples were considered for the queue."""
+    """A round's policy and fitted model, and the last example considered for the queue."""
 
     round = models.OneToOneField(
         Round, on_delete=models.CASCADE, primary_key=True, related_name="round_policy"
     )
     policy = models.JSONField()  # the fields of validation.consensus.consensus.Policy
     filled_to = models.BigIntegerField(default=0)  # an example's id
-    # The fields of `validation.consensus.dawid_skene.posterior.Fitted`.
+    # The fields of `validation.consensus.dawid_skene.posterior.FittedModel`.
     model = models.JSONField(null=True)
 
     class Meta:
@@ -291,9 +298,9 @@ class RoundPolicy(models.Model):
         return f"policy of {self.round}"
 
     @property
-    def fitted(self) -> Fitted | None:
+    def fitted_model(self) -> FittedModel | None:
         """Return Dawid and Skene's model of the round's votes; None if none was fitted."""
-        return Fitted(**self.model) if self.model else None
+        return FittedModel(**self.model) if self.model else None
 
 
 class QueueItem(models.Model):
@@ -303,17 +310,17 @@ class QueueItem(models.Model):
         Example, on_delete=models.CASCADE, primary_key=True, related_name="queue_item"
     )
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
-    # A copy of the example's author, by which the queue passes by what a person wrote.
+    # A copy of the example's author, so that the queue can skip a person's own examples.
     author = models.ForeignKey(
         Annotator, on_delete=models.CASCADE, null=True, related_name="+", db_index=False
     )
     still_needed = models.PositiveIntegerField()
     # Below 0 after a policy that needs fewer votes than there are leases.
     free = models.IntegerField()
-    key = models.BigIntegerField()  # by chance, but always the same: `assignment.order_key`
+    key = models.BigIntegerField()  # random but constant: `sampling.compute_order_key`
 
     class Meta:
-        # The queue walks it: nearly decided examples first, then in an order drawn by chance.
+        # The order of the queue: nearly decided examples first, then random.
         indexes = [models.Index(fields=["round", "still_needed", "key"], name="queue_order")]
 
     def __str__(self) -> str:
@@ -327,16 +334,16 @@ class JudgeLease(models.Model):
     validator = models.ForeignKey(
         Annotator, on_delete=models.CASCADE, related_name="judge_leases", db_index=False
     )
-    # An ended lease stays as a row, so that a late answer can still count.
+    # An ended lease keeps its row, so that a late answer can still count.
     takes_place = models.BooleanField(default=True)
-    is_gold = models.BooleanField(default=False)  # takes no place; its answer is no vote
+    is_gold = models.BooleanField(default=False)  # takes no place; its answer is not a vote
     leased_at = models.DateTimeField()
     until = models.DateTimeField()
-    undone_at = models.DateTimeField(null=True)  # when its answer was last taken back
+    undone_at = models.DateTimeField(null=True)  # when its answer was last undone
 
     class Meta:
         constraints = [
-            # A person who gets an example again renews their lease, and takes no second place.
+            # A person who gets an example again renews their lease, without a second place.
             models.UniqueConstraint(fields=["example", "validator"], name="lease_one_each")
         ]
         indexes = [
@@ -360,7 +367,7 @@ class Skip(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        # Also the index by which the queue passes by what a person skipped.
+        # Also the index by which the queue leaves out skipped examples.
         constraints = [models.UniqueConstraint(fields=["validator", "example"], name="skip_once")]
 
     def __str__(self) -> str:
@@ -383,7 +390,7 @@ class Gold(Choice):
 
     class Meta:
         verbose_name_plural = "gold"
-        constraints = [_one_choice("gold_one_choice")]
+        constraints = [_build_choice_constraint("gold_one_choice")]
 
     def __str__(self) -> str:
         return f"{self.example}: {self.label or self.verdict}"
@@ -392,7 +399,7 @@ class Gold(Choice):
 class GoldAnswer(ValidatorAnswer):
     """A validator's answer to a gold item; it is not a vote."""
 
-    # Once an example is no gold any more, nothing tells which answers were right.
+    # Once an example is no longer gold, there is no reference for its answers.
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="answers")
     validator = models.ForeignKey(
         Annotator, on_delete=models.CASCADE, related_name="gold_answers", db_index=False
@@ -402,9 +409,9 @@ class GoldAnswer(ValidatorAnswer):
 
     class Meta:
         constraints = [
-            # Of two tabs only one answers; a second answer would count twice in the check.
+            # One answer per person; a second one from another tab would count twice.
             models.UniqueConstraint(fields=["validator", "gold"], name="gold_one_answer"),
-            _one_choice("gold_answer_one_choice"),
+            _build_choice_constraint("gold_answer_one_choice"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Help with writing on the write page, where a task's owners allow it.
+"""Writing aids on the write page, for tasks whose owners allow them.
 
-Each file is an aid. Those with a button (`annotation.aids.registry`) are found by themselves.
+Each module is an aid. Aids with a button register in `annotation.aids.registry` on import.
 """
 
 from core.registry import import_modules

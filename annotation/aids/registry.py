@@ -1,4 +1,4 @@
-"""What help with writing must bring: its button, when a task allows it, and what it gives."""
+"""The registry of writing aids, and their base class."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -11,46 +11,46 @@ from core.registry import check_parts
 from tasks.config.schema import TaskConfig
 
 AIDS: dict[str, "Aid"] = {}
-"""All aids by their names; the modules of `annotation.aids` fill it."""
+"""All aids by name, registered by the modules of `annotation.aids`."""
 
 
 class Aid:
-    """A writing aid that people request by a button of the write page.
+    """A writing aid that people request with a button on the write page.
 
-    A subclass with a name, `class Gallery(Aid, name="examples")`, registers itself; raises
+    A subclass with a name, `class Gallery(Aid, name="examples")`, registers itself. It raises
     TypeError if one of PARTS is missing.
     """
 
-    PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "template", "is_allowed", "give")
+    PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "template", "is_allowed", "provide_help")
 
     name: ClassVar[str]
-    """What its button sends as `want`."""
+    """The value of the form field `want` that its button sends."""
     label: ClassVar[str | Promise]
-    """The words of its button."""
+    """The text of its button."""
     waiting: ClassVar[str | Promise] = ""
-    """What the status line says while it is asked for; empty: nothing."""
+    """The text of the status line while the aid is requested; empty for none."""
     place: ClassVar[int]
-    """The place of its button, from 1."""
+    """The position of its button, from 1."""
     template: ClassVar[str]
-    """What is shown once it was given; it is included with `work`, the page."""
+    """The template that shows the help. It receives the write page as `work`."""
     answers: ClassVar[tuple[str, ...]] = ()
-    """Further values of `want`, which the buttons in its template send."""
+    """Further values of `want`, sent by the buttons in its template."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if not name:
             return
         check_parts(cls, cls.PARTS, "writing aid", name)
-        taken_wants = {want for aid in AIDS.values() for want in aid.wants}
+        taken_values = {value for aid in AIDS.values() for value in aid.button_values}
         cls.name = name
         aid = cls()
-        if repeated := taken_wants.intersection(aid.wants):
+        if repeated := taken_values.intersection(aid.button_values):
             raise TypeError(f"There is a writing aid {', '.join(sorted(repeated))} already.")
         AIDS[name] = aid
 
     @property
-    def wants(self) -> tuple[str, ...]:
-        """Return all values of the form field `want` that this aid handles."""
+    def button_values(self) -> tuple[str, ...]:
+        """Return all values of the form field `want` whose buttons this aid handles."""
         return (self.name, *self.answers)
 
     @abstractmethod
@@ -58,22 +58,28 @@ class Aid:
         """Return whether the task's owners allow this aid."""
 
     @abstractmethod
-    def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
-        """Provide and store the help that `want` requests. typed: the text so far.
+    def provide_help(
+        self, assignment: Assignment, button_value: str, typed_values: Mapping[str, Any]
+    ) -> None:
+        """Provide and store the help that a button requests.
+
+        button_value: the value of the form field `want` that the button sent.
+
+        typed_values: the values that the person has typed into the form so far.
 
         Raises Refused and EndpointError, whose reasons the page shows.
         """
 
 
-def allowed_aids(config: TaskConfig) -> list[Aid]:
+def list_allowed_aids(config: TaskConfig) -> list[Aid]:
     """Return the aids that a task allows, in the order of their buttons."""
     aids = sorted(AIDS.values(), key=lambda aid: aid.place)
     return [aid for aid in aids if aid.is_allowed(config)]
 
 
-def find_aid(config: TaskConfig, want: str) -> Aid | None:
-    """Return the allowed aid that handles the button's value, or None."""
-    for aid in allowed_aids(config):
-        if want in aid.wants:
+def find_aid(config: TaskConfig, button_value: str) -> Aid | None:
+    """Return the allowed aid that handles the button, or None."""
+    for aid in list_allowed_aids(config):
+        if button_value in aid.button_values:
             return aid
     return None

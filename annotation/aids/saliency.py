@@ -1,4 +1,4 @@
-"""The words that mattered to a target: its answers without each of them, asked once and cached."""
+"""Word saliency: how a target's answer changes without each word, measured once and cached."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -27,15 +27,15 @@ MAX_VARIANTS = 20  # a longer text loses several words at once
 CACHE_SECONDS = 7 * 24 * 3600
 
 # Examples come first: saliency takes a quarter of the pool at most, and never waits for a place.
-_places = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
+_slots = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 4))
 
 
 @dataclass(frozen=True)
 class WordWeight:
     """A part of the text with its saliency.
 
-    drop: by how much the target's probability falls without it. weight: from 0 to 3,
-    relative to the largest drop.
+    drop: by how much the target's probability falls without the part. weight: from 0 to 3, relative
+    to the largest drop.
     """
 
     text: str
@@ -44,8 +44,11 @@ class WordWeight:
 
 
 @dataclass
-class _Batch:
-    """An endpoint that answers all variants of a text in one call of the pool."""
+class _VariantBatch:
+    """An endpoint that answers all variants of a text in one call of the pool.
+
+    predictions: the answers, once the call has ended.
+    """
 
     endpoint: Endpoint
     variants: Sequence[Mapping[str, Any]]
@@ -61,9 +64,11 @@ class _Batch:
 def measure_saliency(example: Example, text_field: str) -> list[WordWeight]:
     """Return, for each word, how far the first target's probability falls without it.
 
-    Empty if the target reports no probabilities. Method: Li, Monroe and Jurafsky 2016,
-    "Understanding Neural Networks through Representation Erasure". Raises EndpointError,
-    CapReached.
+    The words of a long text are measured in groups. The result is cached for a week. Empty if the
+    target reports no probabilities.
+
+    Method: Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation
+    Erasure". Raises EndpointError, CapReached.
     """
     output = example.target_outputs.select_related("target__task").first()
     pieces = _split_text(str(example.inputs.get(text_field, "")))
@@ -73,19 +78,21 @@ def measure_saliency(example: Example, text_field: str) -> list[WordWeight]:
     if answer not in output.prob:
         return []
     key = f"saliency:{output.pk}"
-    chances = cache.get(key)
-    if chances is None:
+    probabilities = cache.get(key)
+    if probabilities is None:
         if is_used_up("saliency", example.annotator_id):
-            raise CapReached(_("You have asked this of many texts. Ask again in an hour."))
+            raise CapReached(_("You've reached the hourly limit. Try again in an hour."))
         inputs = build_model_inputs(example.round, example.context.fields, example.inputs)
-        without = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))
-        predictions = _ask_variants(output, [{**inputs, text_field: text} for text in without])
-        chances = [(prediction.prob or {}).get(answer, 0.0) for prediction in predictions]
-        cache.set(key, chances, CACHE_SECONDS)
-    drops = [output.prob[answer] - chance for chance in chances]
-    top = max(drops)
+        reduced_texts = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))
+        predictions = _ask_variants(
+            output, [{**inputs, text_field: text} for text in reduced_texts]
+        )
+        probabilities = [(prediction.prob or {}).get(answer, 0.0) for prediction in predictions]
+        cache.set(key, probabilities, CACHE_SECONDS)
+    drops = [output.prob[answer] - probability for probability in probabilities]
+    largest_drop = max(drops)
     return [
-        WordWeight(piece, drop, round(3 * max(drop, 0.0) / top) if top > 0 else 0)
+        WordWeight(piece, drop, round(3 * max(drop, 0.0) / largest_drop) if largest_drop > 0 else 0)
         for piece, drop in zip(pieces, drops, strict=True)
     ]
 
@@ -103,8 +110,8 @@ def _ask_variants(
 
     Raises EndpointError if too many are in progress or the target is too slow.
     """
-    batch = _Batch(get_endpoint(output.target), variants)
-    if not _places.acquire(blocking=False):
+    batch = _VariantBatch(get_endpoint(output.target), variants)
+    if not _slots.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)
     try:
         # A breaker of its own, so that failures here do not stop people from writing.
@@ -112,9 +119,9 @@ def _ask_variants(
         target = build_live_target(name, batch, breaker)  # type: ignore[arg-type]
         pending_answers = submit_to_pool([target], variants[0], settings.LIVE_WAIT_SECONDS)
     except BaseException:
-        _places.release()
+        _slots.release()
         raise
-    pending_answers.add_done_callback(lambda _done: _places.release())
+    pending_answers.add_done_callback(lambda _done: _slots.release())
     if not wait_for_answers(pending_answers):
         raise EndpointError("The target took too long.", reason="slow")
     pending_answers.result()

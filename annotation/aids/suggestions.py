@@ -15,28 +15,28 @@ from annotation.models import Assignment, Suggestion
 from annotation.open_round import describe_closed_round
 from annotation.refusals import CapReached, RoundClosed
 from annotation.rules.prompt import split_goal
-from core.accounts.counting import quota_name, spent_today
+from core.accounts.counting import build_quota_name, count_spent_today
 from core.accounts.models import Annotator
-from core.days import midnight
+from core.days import get_midnight
 from tasks.config.schema import TaskConfig
-from tasks.config.values import check_value
+from tasks.config.values import find_value_errors
 from tasks.models import Generator
 from tasks.targets.circuit_breaker.breaker import TargetNotAsked
 from tasks.targets.connect import get_generator_endpoint, list_generator_fields
 from tasks.targets.contact_services import note_lasting_contact
-from tasks.targets.endpoints.base import EndpointError, Prediction, rubbish
+from tasks.targets.endpoints.base import EndpointError, Prediction, build_rubbish_error
 from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.first_contact import build_failed_contact
 
-SUGGESTIONS = "suggestions"
+AID_NAME = "suggestions"
 MAX_PER_PASSAGE = 3
-"""Most suggestions for one context; no more in a day than tries."""
+"""The maximum number of suggestions for one context. The daily limit is that of tries."""
 # A text takes longer to write than an answer, for which pages wait five seconds.
 SUGGEST_SECONDS = 10.0
 Action = Suggestion.Action
 
 
-def suggest(assignment: Assignment) -> Suggestion:
+def create_suggestion(assignment: Assignment) -> Suggestion:
     """Ask the task's generator for a text and store it.
 
     Takes no lock; no transaction is open while the generator is asked. Raises RoundClosed,
@@ -49,7 +49,7 @@ def suggest(assignment: Assignment) -> Suggestion:
         raise EndpointError("The task has no generator.", reason="misconfigured")
     inputs = {name: context.get(name, "") for name in list_generator_fields(task.config)}
     inputs["goal"] = "".join(split_goal(task.config, assignment.goal))
-    prediction = generate(generator, inputs)
+    prediction = request_generated_text(generator, inputs)
     return Suggestion.objects.create(
         assignment=assignment,
         text=_read_text(assignment, prediction.output),
@@ -58,7 +58,7 @@ def suggest(assignment: Assignment) -> Suggestion:
     )
 
 
-def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
+def request_generated_text(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     """Return the generator's prediction, within SUGGEST_SECONDS. Raises EndpointError.
 
     Stores a failure that the owners can fix. Do not call it in a transaction, because the
@@ -85,28 +85,32 @@ def _ask_generator(generator: Generator, inputs: Mapping[str, Any]) -> Predictio
 
 def _check_may_ask(assignment: Assignment) -> None:
     round = assignment.round
-    if not selectors.may_send(assignment):
+    if not selectors.may_submit_example(assignment):
         raise RoundClosed(describe_closed_round(round))
     if assignment.suggestions.count() >= MAX_PER_PASSAGE:
         message = ngettext(
-            "You have had %(number)d suggestion here.",
-            "You have had %(number)d suggestions here.",
+            "You've used your %(number)d suggestion for this text.",
+            "You've used your %(number)d suggestions for this text.",
             MAX_PER_PASSAGE,
         )
         raise CapReached(message % {"number": MAX_PER_PASSAGE})
-    quota = quota_name(SUGGESTIONS, round.task_id)
+    quota = build_quota_name(AID_NAME, round.task_id)
     use_count = count_suggestions_today(assignment.annotator).get(quota, 0)
     # What the person used today under deleted accounts counts too.
-    use_count += spent_today(assignment.annotator.user_id, quota)
+    use_count += count_spent_today(assignment.annotator.user_id, quota)
     if use_count >= round.task.config.limits.tries_per_day:
-        raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))
+        raise CapReached(_("You've used today's suggestions. The limit resets at 00:00 UTC."))
 
 
 def count_suggestions_today(annotator: Annotator) -> dict[str, int]:
-    """Return the number of suggestions since 00:00 UTC, by the task's quota."""
-    had = Suggestion.objects.filter(assignment__annotator=annotator, asked_at__gte=midnight())
-    counts = had.order_by().values_list("assignment__round__task").annotate(Count("pk"))
-    return {quota_name(SUGGESTIONS, task): number for task, number in counts}
+    """Return the number of suggestions since 00:00 UTC, by the name of the task's quota."""
+    suggestions_today = Suggestion.objects.filter(
+        assignment__annotator=annotator, asked_at__gte=get_midnight()
+    )
+    counts = (
+        suggestions_today.order_by().values_list("assignment__round__task").annotate(Count("pk"))
+    )
+    return {build_quota_name(AID_NAME, task): number for task, number in counts}
 
 
 def _read_text(assignment: Assignment, output: Mapping[str, Any]) -> str:
@@ -117,10 +121,10 @@ def _read_text(assignment: Assignment, output: Mapping[str, Any]) -> str:
     config = assignment.round.task.config
     text = output[config.text_field]
     if not isinstance(text, str) or not text.strip():
-        raise rubbish("The generator wrote no text.")
-    problems = check_value(config.component(config.text_field), text.strip(), {})
+        raise build_rubbish_error("The generator wrote no text.")
+    problems = find_value_errors(config.get_component(config.text_field), text.strip(), {})
     if problems:
-        raise rubbish(f"The generator's text does not fit: {problems[0]}.")
+        raise build_rubbish_error(f"The generator's text does not fit: {problems[0]}.")
     return text.strip()
 
 
@@ -129,7 +133,8 @@ def record_choice(
 ) -> None:
     """Record whether the person uses, edits or ignores the latest suggestion.
 
-    Unless ignored, the suggestion replaces the draft's text. Takes no lock.
+    Unless ignored, the suggestion replaces the draft's text. Does nothing if there is no
+    suggestion. Takes no lock.
     """
     last_suggestion = assignment.suggestions.last()
     if last_suggestion is None:
@@ -154,9 +159,13 @@ class Suggestions(Aid, name="suggestion"):
         """Return whether the task lets people ask the generator."""
         return bool(config.support and config.support.suggestions)
 
-    def give(self, assignment: Assignment, want: str, typed: Mapping[str, Any]) -> None:
+    def provide_help(
+        self, assignment: Assignment, button_value: str, typed_values: Mapping[str, Any]
+    ) -> None:
         """Ask for a text, or record what the person does with the last one."""
-        if want == self.name:
-            suggest(assignment)
+        if button_value == self.name:
+            create_suggestion(assignment)
         else:
-            record_choice(assignment=assignment, action=Action(want), typed_texts=typed)
+            record_choice(
+                assignment=assignment, action=Action(button_value), typed_texts=typed_values
+            )

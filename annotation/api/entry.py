@@ -1,4 +1,4 @@
-"""Entry of people and programs who write or judge through the API."""
+"""Check that people and programs may write or judge through the API."""
 
 from collections.abc import Callable
 
@@ -29,9 +29,11 @@ def authorise_annotator(
 ) -> Annotator:
     """Return the person's annotator after checking the task's gate and access by programs.
 
-    check_programs: raises ForPeople if programs may not do this. permission: the
-    required one. Raises Refused, for a POST also if the person needs a rest or is paused, and
-    the errors of `require_permission`.
+    check_programs: a function that raises ProgramsRefused if programs may not do this. permission:
+    the check that the person must pass.
+
+    Raises Refused, and the errors of `require_permission`. A POST is also refused if the person
+    needs a rest or is paused.
     """
     annotator = require_annotator(request, task, permission)
     if is_program(request):

@@ -16,6 +16,7 @@ from annotation.api.serializers import (
     WhySerializer,
 )
 from annotation.attempts import services
+from annotation.attempts.author_answer_services import answer_undecided
 from annotation.context_picking.services import assign_sent_back
 from annotation.models import Example
 from annotation.selectors import prefetch_outputs
@@ -26,65 +27,68 @@ from core.accounts.models import ApiToken
 from core.web.api import read
 
 
-class OwnExample(APIView):
+class OwnExampleView(APIView):
     """Base view of the actions of an example's author."""
 
     write_scope = ApiToken.Scope.ANNOTATE
 
-    def example(self, uuid: UUID) -> Example:
+    def get_example(self, uuid: UUID) -> Example:
         own_examples = Example.objects.filter(annotator__user=self.request.user.pk)
         rows = own_examples.select_related("round__task", "context", "parent")
         return get_object_or_404(rows.prefetch_related(prefetch_outputs()), uuid=uuid)
 
-    def answer(self, uuid: UUID) -> Response:
-        return Response(ExampleSerializer(self.example(uuid)).data)
+    def build_response(self, uuid: UUID) -> Response:
+        return Response(ExampleSerializer(self.get_example(uuid)).data)
 
 
-class RetractView(OwnExample):
+class RetractView(OwnExampleView):
     @write("examples_retract", None, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
         """Retract your own example. Only possible before anybody has judged it."""
-        services.retract_example(example=self.example(uuid))
-        return self.answer(uuid)
+        services.retract_example(example=self.get_example(uuid))
+        return self.build_response(uuid)
 
 
-class MendView(OwnExample):
+class MendView(OwnExampleView):
     @write("examples_mend", None, AssignmentSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Reopen the context of your example that a reviewer sent back.
+        """Reopen an example of yours that a reviewer sent back, so that you can revise it.
 
-        The next example that you write replaces it.
+        The next example that you submit for the assignment in the response replaces it.
         """
-        example = self.example(uuid)
+        example = self.get_example(uuid)
         annotator = require_annotator(request, example.round.task)
         return Response(
             AssignmentSerializer(assign_sent_back(annotator=annotator, example=example)).data
         )
 
 
-class WhyView(OwnExample):
+class WhyView(OwnExampleView):
     @write("examples_explain", WhySerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
         """Explain why the label is right and why a model might miss it; all fields are optional."""
-        example = self.example(uuid)
+        example = self.get_example(uuid)
         body = read(WhySerializer, request)
         config, explanation = example.round.task.config, body["why"]
-        asks = list_why_components(config, example.outcome, example.inputs)
-        form = ComponentForm(asks, explanation, context=example.context.fields)
-        unknown = {
-            name: ["There is no such question here"] for name in explanation.keys() - form.fields
+        questions = list_why_components(config, example.outcome, example.inputs)
+        form = ComponentForm(questions, explanation, context=example.context.fields)
+        unknown_errors = {
+            name: ["This question doesn't exist here"] for name in explanation.keys() - form.fields
         }
-        if unknown or not form.is_valid():
-            raise serializers.ValidationError({"why": unknown or form.errors})  # type: ignore[dict-item]
+        if unknown_errors or not form.is_valid():
+            raise serializers.ValidationError({"why": unknown_errors or form.errors})  # type: ignore[dict-item]
         services.store_explanation(example=example, metadata=form.inputs)
-        return self.answer(uuid)
+        return self.build_response(uuid)
 
 
-class AuthorAnswerView(OwnExample):
+class AuthorAnswerView(OwnExampleView):
     @write("examples_answer", AuthorAnswerSerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Answer once whether the model's answer to an undecided example is acceptable."""
-        example = self.example(uuid)
+        """Decide, once only, whether the model's answer to your undecided example is acceptable.
+
+        If the example has criteria, say of each whether the answer meets it, in their order.
+        """
+        example = self.get_example(uuid)
         body = read(AuthorAnswerSerializer, request)
-        services.answer_undecided(example=example, **body)
-        return self.answer(uuid)
+        answer_undecided(example=example, **body)
+        return self.build_response(uuid)

@@ -16,8 +16,8 @@ from annotation.models import Report
 from annotation.moderation import report_context, resolve_reports
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person, shown_name
-from core.web.api import NewestFirst, read, wanted
+from core.accounts.people import get_person, get_shown_name
+from core.web.api import NewestFirst, read, read_query
 from tasks.access import find_task, require_permission
 from tasks.permissions import can_review
 
@@ -57,15 +57,15 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
         return describe_context(report.context, report.context.round.task.config)
 
     def get_reporter(self, report: Report) -> str:
-        return shown_name(report.annotator)
+        return get_shown_name(report.annotator)
 
 
 def select_reports() -> QuerySet[Report]:
-    """Select reports together with all that the API shows of them."""
+    """Return all reports, with the related rows loaded that the API shows."""
     return Report.objects.select_related("annotator", "context__round__task")
 
 
-class NewReport(APIView):
+class NewReportView(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
     @write("reports_create", NewReportSerializer, {201: ReportSerializer})
@@ -87,8 +87,8 @@ class ReportsQuery(serializers.Serializer[Any]):
 
 
 @extend_schema_view(get=extend_schema(operation_id="reports_list", parameters=[ReportsQuery]))
-class Reports(generics.ListAPIView[Report]):
-    """The reports about contexts, newest first. Members of the task only."""
+class ReportsView(generics.ListAPIView[Report]):
+    """The reports about contexts, newest first. Reviewers only."""
 
     serializer_class = ReportSerializer
     pagination_class = NewestFirst
@@ -96,12 +96,12 @@ class Reports(generics.ListAPIView[Report]):
 
     def get_queryset(self) -> QuerySet[Report]:
         task = find_task(self.request, self.kwargs["code"], can_review)
-        query = wanted(ReportsQuery, self.request)
+        query = read_query(ReportsQuery, self.request)
         reports = select_reports().filter(context__round__task=task)
         return reports.filter(resolved_at__isnull=query["open"]) if query else reports
 
 
-class Resolve(APIView):
+class ResolveView(APIView):
     write_scope = ApiToken.Scope.OWN
 
     @write("reports_resolve", None, ReportSerializer)
@@ -109,5 +109,5 @@ class Resolve(APIView):
         """Mark a report as resolved; repeating this has no effect. Reviewers only."""
         report = get_object_or_404(select_reports(), pk=pk)
         require_permission(request.user, report.context.round.task, can_review)
-        resolve_reports(reports=[report], actor=person(request))
+        resolve_reports(reports=[report], actor=get_person(request))
         return Response(ReportSerializer(select_reports().get(pk=pk)).data)

@@ -8,14 +8,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from annotation.attempts.failures import FAILURES, NO_ANSWER
+from annotation.attempts.failures import FAILURE_MESSAGES, NO_ANSWER_MESSAGE
 from annotation.models import Assignment, Attempt, Example
 from annotation.rules.prompt import split_goal
 from annotation.selectors import get_open_parent
 from annotation.writing.result_panel import round_chances
 from tasks.config.components import Component
+from tasks.config.criteria import CLEAR_JUDGEMENTS
 from tasks.config.schema import TaskConfig
-from tasks.line_files import find_unstorable
+from tasks.line_files import find_unstorable_reason
 from tasks.models import Context
 
 MAX_DEPTH = 6
@@ -26,15 +27,15 @@ class Values(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         values: dict[str, Any] = super().to_internal_value(data)
-        if reason := find_unstorable(values, MAX_DEPTH):
-            raise serializers.ValidationError(f"This holds {reason}.")
+        if reason := find_unstorable_reason(values, MAX_DEPTH):
+            raise serializers.ValidationError(f"This contains {reason}.")
         return values
 
 
 def select_named_values(
     components: Iterable[Component], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values of the given components, because imports may have stored more."""
+    """Return only the values of the given components: imports may have stored others, too."""
     return {
         component.name: values[component.name]
         for component in components
@@ -66,7 +67,7 @@ class WantSerializer(serializers.Serializer[Any]):
             ("current", "what one has, or a first one"),
             ("context", "another context and goal"),
             ("goal", "another goal for the same context"),
-            ("edit", "somebody's example, to be changed as little as possible"),
+            ("edit", "someone's example, to be changed as little as possible"),
         ],
         default="current",
     )
@@ -148,13 +149,20 @@ class GivenAnswerSerializer(serializers.Serializer[Any]):
         help_text="By label, as exactly as the task shows them; null: hidden or not known.",
     )
     fooled: Any = serializers.BooleanField(allow_null=True)
-    score = serializers.FloatField(allow_null=True, help_text="Overlap with the author's, 0-1.")
+    score = serializers.FloatField(
+        allow_null=True, help_text="Overlap with the author's, or the score by criteria, 0-1."
+    )
+    criteria = serializers.ListField(
+        child=serializers.ChoiceField(CLEAR_JUDGEMENTS),
+        allow_null=True,
+        help_text="What the author said of each criterion; null: the task has none, or not yet.",
+    )
 
 
 class ExampleSerializer(serializers.ModelSerializer[Example]):
-    """An example with what its author may see.
+    """An example as its author may see it.
 
-    With `full` in the serializer context, with all that members of the task may see.
+    With `full` in the serializer context, it has everything that members of the task may see.
     """
 
     id: Any = serializers.UUIDField(source="uuid")
@@ -217,18 +225,19 @@ def describe_answers(example: Example, *, is_full: bool = False) -> list[dict[st
         {
             "target": output.target.name
             if is_full
-            else round.shown_name(output.target, output.position),
+            else round.get_target_name(output.target, output.position),
             "output": output.output,
             "prob": round_chances(output.prob, "full" if is_full else limits.show_confidence),
             "fooled": output.fooled,
             "score": output.score,
+            "criteria": output.judgements,
         }
         for output in example.target_outputs.all()
     ]
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """A submission in progress; `failure` says why it was not stored."""
+    """A submission and its state. `failure` says why it was not stored."""
 
     id: Any = serializers.UUIDField(source="uuid")
     inputs = serializers.DictField()
@@ -240,7 +249,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         fields = read_only_fields = ("id", "state", "inputs", "failure", "example")
 
     def get_failure(self, attempt: Attempt) -> str:
-        return FAILURES.get(attempt.failure, NO_ANSWER) if attempt.failure else ""
+        return FAILURE_MESSAGES.get(attempt.failure, NO_ANSWER_MESSAGE) if attempt.failure else ""
 
 
 class WhySerializer(serializers.Serializer[Any]):
@@ -252,4 +261,12 @@ class WhySerializer(serializers.Serializer[Any]):
 class AuthorAnswerSerializer(serializers.Serializer[Any]):
     """The author's answer about an undecided example."""
 
-    model_right = serializers.BooleanField(help_text="Whether the model's answer is acceptable.")
+    model_right = serializers.BooleanField(
+        required=False, help_text="Whether the model's answer is acceptable. Not with criteria."
+    )
+    criteria = serializers.ListField(
+        child=serializers.ChoiceField(CLEAR_JUDGEMENTS),
+        required=False,
+        max_length=50,
+        help_text="One for each criterion of the example, in their order.",
+    )

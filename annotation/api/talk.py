@@ -12,9 +12,9 @@ from rest_framework.views import APIView
 from annotation.api.entry import authorise_annotator
 from annotation.api.serializers import find_own_assignment
 from annotation.attempts import conversation_services
-from annotation.attempts.failures import FAILURES, NO_ANSWER
+from annotation.attempts.failures import FAILURE_MESSAGES, NO_ANSWER_MESSAGE
 from annotation.attempts.services import check_programs_write
-from annotation.care.services import note_answered
+from annotation.care.services import record_text_answered
 from annotation.models import Assignment, Conversation
 from annotation.writing import talk
 from core.accounts.api import write
@@ -57,7 +57,11 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
         return len(conversation.turns)
 
     def get_failure(self, conversation: Conversation) -> str:
-        return FAILURES.get(conversation.failure, NO_ANSWER) if conversation.failure else ""
+        return (
+            FAILURE_MESSAGES.get(conversation.failure, NO_ANSWER_MESSAGE)
+            if conversation.failure
+            else ""
+        )
 
     def get_left(self, conversation: Conversation) -> int:
         return talk.count_turns_left(conversation, conversation.assignment.round.task.config)
@@ -79,13 +83,13 @@ class BackSerializer(serializers.Serializer[Any]):
     edit: Any = serializers.BooleanField(default=False, help_text="`true`: keep its text as said.")
 
 
-ANSWERS = {200: ConversationSerializer, 202: ConversationSerializer}
+RESPONSES = {200: ConversationSerializer, 202: ConversationSerializer}
 
 
-class _Talk(APIView):
+class _ConversationActionView(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
-    def assignment(self, request: Request, pk: int) -> Assignment:
+    def get_assignment(self, request: Request, pk: int) -> Assignment:
         """Return the person's own assignment in a chat task. Raises Http404, Refused."""
         assignment = find_own_assignment(request, pk)
         authorise_annotator(request, assignment.round.task, check_programs_write)
@@ -93,14 +97,14 @@ class _Talk(APIView):
             raise Http404
         return assignment
 
-    def answer(self, assignment: Assignment, status: int = 200) -> Response:
+    def build_response(self, assignment: Assignment, status: int = 200) -> Response:
         conversation = conversation_services.get_conversation(assignment)
         conversation.assignment = assignment
         status = 202 if conversation.is_asking else status
         return Response(ConversationSerializer(conversation).data, status)
 
 
-class ConversationView(_Talk):
+class ConversationView(_ConversationActionView):
     throttle = "predict"
 
     @extend_schema(
@@ -109,9 +113,9 @@ class ConversationView(_Talk):
     )
     def get(self, request: Request, pk: int) -> Response:
         """Return the conversation of your assignment; 202 while the model is answering."""
-        return self.answer(self.assignment(request, pk))
+        return self.build_response(self.get_assignment(request, pk))
 
-    @write("conversation_say", SaySerializer, ANSWERS)
+    @write("conversation_say", SaySerializer, RESPONSES)
     def post(self, request: Request, pk: int) -> Response:
         """Send a turn to the round's target.
 
@@ -119,21 +123,23 @@ class ConversationView(_Talk):
            answering fails, no turn is added; `failure` has the reason, and the same text may
            be sent again.
         """
-        assignment = self.assignment(request, pk)
+        assignment = self.get_assignment(request, pk)
         body = read(SaySerializer, request)
         conversation = conversation_services.get_conversation(assignment)
         # Without a place the turn goes to the end.
         at = body.get("at", len(conversation.turns))
-        conversation_services.say_turn(assignment=assignment, text=body["text"], at=at)
-        note_answered(annotator=assignment.annotator, task=assignment.round.task)
-        return self.answer(assignment)
+        conversation_services.say_turn(assignment=assignment, text=body["text"], turn_index=at)
+        record_text_answered(annotator=assignment.annotator, task=assignment.round.task)
+        return self.build_response(assignment)
 
 
-class TakeBackView(_Talk):
-    @write("conversation_take_back", BackSerializer, ANSWERS)
+class TakeBackView(_ConversationActionView):
+    @write("conversation_take_back", BackSerializer, RESPONSES)
     def post(self, request: Request, pk: int) -> Response:
         """Take back one of your turns with all later ones, for example to edit it."""
-        assignment = self.assignment(request, pk)
+        assignment = self.get_assignment(request, pk)
         body = read(BackSerializer, request)
-        conversation_services.take_back_turn(assignment=assignment, **body)
-        return self.answer(assignment)
+        conversation_services.take_back_turn(
+            assignment=assignment, turn=body["turn"], keeps_text=body["edit"]
+        )
+        return self.build_response(assignment)

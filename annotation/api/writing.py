@@ -1,4 +1,4 @@
-"""The API's views of writing: what to write about, an example, and what came of it."""
+"""The API's views of writing: the assignment, the submission of an example, and its result."""
 
 import hashlib
 from collections.abc import Mapping
@@ -25,17 +25,17 @@ from annotation.api.serializers import (
 )
 from annotation.attempts import services
 from annotation.attempts.conversation_services import get_conversation, list_spoken_turns
-from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
+from annotation.attempts.failures import FAILURE_MESSAGES, NO_ANSWER_MESSAGE, STATUS_BY_FAILURE
 from annotation.attempts.services import ask_targets
-from annotation.care.services import note_answered
+from annotation.care.services import record_text_answered
 from annotation.context_picking.services import assign_next, pass_gate
 from annotation.models import Assignment, Attempt, Example
 from annotation.open_round import find_round_to_begin, find_round_to_write
 from annotation.selectors import prefetch_outputs
-from annotation.writing.forms import UNCHANGED, find_unchanged_fields
+from annotation.writing.forms import UNCHANGED_MESSAGE, find_unchanged_fields
 from annotation.writing.page import WritePage
 from core.accounts.api import write
-from core.accounts.idempotency import HEADER
+from core.accounts.idempotency import KEY_HEADER
 from core.accounts.models import ApiToken
 from core.errors import Refused
 from core.web.api import read
@@ -46,7 +46,7 @@ from tasks.contexts.media.selectors import complete_media
 from tasks.permissions import can_see
 
 
-class NoAnswer(Refused):
+class NoTargetAnswer(Refused):
     """Raised when no target gave a usable answer. The text is kept as the draft."""
 
     wait = 10
@@ -68,17 +68,17 @@ class AssignmentView(APIView):
 
     @write("assignment_take", WantSerializer, AssignmentSerializer)
     def post(self, request: Request, code: str) -> Response:
-        """Return the current context and goal, or new ones, both chosen by the server."""
+        """Return your current context and goal, or assign new ones, which the server chooses."""
         task = find_task(request, code)
         annotator = authorise_annotator(request, task, services.check_programs_write)
         body = read(WantSerializer, request)
-        want = body["want"]
+        requested_kind = body["want"]
         round = (
             find_round_to_write(task, annotator)
-            if want == "current"
+            if requested_kind == "current"
             else find_round_to_begin(task, annotator)
         )
-        assignment = assign_next(annotator=annotator, round=round, want=want)
+        assignment = assign_next(annotator=annotator, round=round, requested_kind=requested_kind)
         return Response(AssignmentSerializer(assignment).data)
 
 
@@ -102,7 +102,7 @@ class NewExampleView(APIView):
         body = read(NewExampleSerializer, request)
         inputs = check_inputs(assignment, body["inputs"])
         parent = _find_parent(assignment, body.get("parent"))
-        attempt, is_mine = services.begin_attempt(
+        attempt, must_ask = services.begin_attempt(
             annotator=annotator,
             assignment=assignment,
             key=_read_key(request),
@@ -110,8 +110,8 @@ class NewExampleView(APIView):
             parent=parent,
             by_program=is_program(request),
         )
-        if is_mine:
-            note_answered(annotator=annotator, task=assignment.round.task)
+        if must_ask:
+            record_text_answered(annotator=annotator, task=assignment.round.task)
             attempt = ask_targets(attempt)
         return build_attempt_response(request, attempt)
 
@@ -128,30 +128,32 @@ def check_inputs(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict
         assignment.round.task, config.input, normalise_values(config.input, inputs)
     )
     # By its type, because True would pass as an integer.
-    if config.talk and type(place := inputs.get(config.talk.name)) is int:
-        inputs[config.talk.name] = _take_turns_before(assignment, config.talk.name, place)
+    if config.talk and type(turn_index := inputs.get(config.talk.name)) is int:
+        inputs[config.talk.name] = _take_turns_before(assignment, config.talk.name, turn_index)
     # The goal may be left out; another one was written for another assignment.
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
-        wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
-        raise serializers.ValidationError({"inputs": {goal: wrong}})
+        messages = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
+        raise serializers.ValidationError({"inputs": {goal: messages}})
     errors = validate_inputs(config, assignment.context.fields, inputs)
-    for name in find_unchanged_fields(config, inputs, WritePage.of(assignment).unchanged):
-        errors.setdefault(name, [UNCHANGED])
+    for name in find_unchanged_fields(
+        config, inputs, WritePage.from_assignment(assignment).text_to_change
+    ):
+        errors.setdefault(name, [UNCHANGED_MESSAGE])
     if errors:
         raise serializers.ValidationError({"inputs": errors})
     return {name: value for name, value in inputs.items() if value not in (None, "", [])}
 
 
-def _take_turns_before(assignment: Assignment, name: str, place: int) -> list[dict[str, Any]]:
+def _take_turns_before(assignment: Assignment, name: str, turn_index: int) -> list[dict[str, Any]]:
     """Return the turns before the marked answer.
 
-    place: index of that answer. Raises ValidationError if there is none.
+    turn_index: the index of that answer. Raises ValidationError if there is none.
     """
     turns = get_conversation(assignment).turns
-    if not 0 <= place < len(turns) or turns[place]["role"] != "assistant":
-        wrong = ["The model said nothing at this place of the conversation"]
-        raise serializers.ValidationError({"inputs": {name: wrong}})
-    return list_spoken_turns(turns[:place])
+    if not 0 <= turn_index < len(turns) or turns[turn_index]["role"] != "assistant":
+        messages = ["The model gave no answer at this point of the conversation"]
+        raise serializers.ValidationError({"inputs": {name: messages}})
+    return list_spoken_turns(turns[:turn_index])
 
 
 def _find_parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
@@ -162,15 +164,18 @@ def _find_parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
     )
     parent = own_examples.filter(uuid=uuid).first()
     if parent is None:
-        wrong = "This is no example of yours in the round"
-        raise serializers.ValidationError({"parent": [wrong]})
+        messages = "This isn't your example in the round"
+        raise serializers.ValidationError({"parent": [messages]})
     return parent
 
 
 def _read_key(request: Request) -> UUID:
-    """Return the attempt's idempotency key, the same for a repeated request."""
+    """Return the attempt's idempotency key, the same for a repeated request.
+
+    Without an Idempotency-Key header, returns a new key each time.
+    """
     # Without the header each request is an attempt of its own.
-    header = request.headers.get(HEADER, "")
+    header = request.headers.get(KEY_HEADER, "")
     if not header:
         return uuid4()
     # With the body, as another text under a used key must be another attempt.
@@ -184,12 +189,12 @@ def build_attempt_response(request: Request, attempt: Attempt) -> Response:
         return Response(ExampleSerializer(_load_relations(attempt).example).data, 201)
     if attempt.state == Attempt.State.ASKING:
         url = reverse("attempt", args=[attempt.uuid], request=request)
-        waiting = {"Location": url, "Retry-After": "2"}
-        return Response(AttemptSerializer(attempt).data, 202, headers=waiting)
-    words = FAILURES.get(attempt.failure, NO_ANSWER)
-    if refused := FAILED_STATUS.get(attempt.failure):
-        raise Refused(words, code=attempt.failure, status=refused)
-    raise NoAnswer(words, code="no_answer", status=503)
+        headers = {"Location": url, "Retry-After": "2"}
+        return Response(AttemptSerializer(attempt).data, 202, headers=headers)
+    message = FAILURE_MESSAGES.get(attempt.failure, NO_ANSWER_MESSAGE)
+    if refusal_status := STATUS_BY_FAILURE.get(attempt.failure):
+        raise Refused(message, code=attempt.failure, status=refusal_status)
+    raise NoTargetAnswer(message, code="no_answer", status=503)
 
 
 def _load_relations(attempt: Attempt) -> Attempt:

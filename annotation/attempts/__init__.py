@@ -1,4 +1,4 @@
-"""From a submitted text to a stored example: attempts, asking the targets, the writes.
+"""Attempts: from a submitted text, through the targets' answers, to a stored example.
 
-For aids, pages and the API; later stages read the rows.
+Used by aids, pages and the API. Later stages only read the rows.
 """

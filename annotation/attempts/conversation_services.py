@@ -1,6 +1,6 @@
-"""Writes about conversations: a turn is said, the target answers, turns are taken back.
+"""Writes to conversations: send a turn, store the target's answer, take turns back.
 
-The server holds what was said, and takes it from no form. The lock is listed in docs/locking.md.
+Turns are kept on the server and never read from a form. The lock is listed in docs/locking.md.
 """
 
 import logging
@@ -29,15 +29,15 @@ from annotation.attempts.live_targets import (
     wait_for_answers,
 )
 from annotation.attempts.own_copies import check_not_own_copy
-from annotation.attempts.partial_answers import build_key, build_recorder
-from annotation.context_picking.services import check_can_be_asked
+from annotation.attempts.partial_answers import build_recorder, build_stream_key
+from annotation.context_picking.services import check_supported_inputs
 from annotation.models import Assignment, Conversation
 from annotation.open_round import describe_closed_round
 from annotation.refusals import CapReached, InvalidTurn, RoundClosed, StaleForm
-from core.text.words import composed
+from core.text.words import compose
 from core.web.throttles import is_used_up
 from tasks.config.components import Component
-from tasks.config.field_types.chat import DRAWN_WORD_PLACEHOLDER, find_text_error, get_max_turns
+from tasks.config.field_types.chat import SECRET_PLACEHOLDER, find_text_error, get_max_turns
 from tasks.models import RoundTarget
 from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import EndpointError, Prediction
@@ -66,12 +66,12 @@ def get_conversation(assignment: Assignment) -> Conversation:
     talk = assignment.round.task.config.talk
     assert talk is not None
     conversation, _made = Conversation.objects.get_or_create(
-        assignment=assignment, defaults={"turns": build_opening(talk)}
+        assignment=assignment, defaults={"turns": build_opening_turns(talk)}
     )
     return conversation
 
 
-def build_opening(
+def build_opening_turns(
     talk: Component, draw: Callable[[Sequence[str]], str] = secrets.choice
 ) -> list[dict[str, str]]:
     """Return the system message of a new conversation, with a new secret word if it needs one.
@@ -81,38 +81,44 @@ def build_opening(
     if talk.system is None:
         return []
     # The owners' message has no place for a secret, so there is none to get out of the model.
-    if DRAWN_WORD_PLACEHOLDER not in talk.system:
+    if SECRET_PLACEHOLDER not in talk.system:
         return [{"role": "system", "text": talk.system}]
     secret = "".join(draw(SYLLABLES) for _ in range(4))
     return [
         {
             "role": "system",
-            "text": talk.system.replace(DRAWN_WORD_PLACEHOLDER, secret),
+            "text": talk.system.replace(SECRET_PLACEHOLDER, secret),
             "secret": secret,
         }
     ]
 
 
 def say_turn(
-    *, assignment: Assignment, text: str, at: int, seconds: float | None = None
+    *, assignment: Assignment, text: str, turn_index: int, seconds: float | None = None
 ) -> Conversation:
     """Add the person's turn, ask the target, and return the conversation after the wait.
 
-    at: number of turns that the person saw; a turn that already exists at this index is not
-    sent again, so a double click asks once. seconds: time to wait; None for a page's usual
+    turn_index: number of turns that the person saw; a turn that already exists at this index is
+    not sent again, so a double click asks once. seconds: time to wait; None for a page's usual
     wait.
-    Locks the conversation; the target is asked outside a transaction. Raises Unsaid, Stale,
-    CapReached, RoundClosed, Duplicate, Unfinished.
+    Locks the conversation; the target is asked outside a transaction. Raises InvalidTurn,
+    StaleForm, CapReached, RoundClosed, DuplicateExample, UnsupportedField.
     """
-    conversation, is_mine = _begin(assignment, composed(text).strip(), at)
-    if is_mine:
-        _let_answer(conversation, seconds)
+    conversation, must_ask = _store_person_turn(assignment, compose(text).strip(), turn_index)
+    if must_ask:
+        _ask_target(conversation, seconds)
         conversation.refresh_from_db()
     return conversation
 
 
-def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bool]:
-    """Store the person's turn; return the conversation and whether to ask the target."""
+def _store_person_turn(
+    assignment: Assignment, text: str, turn_index: int
+) -> tuple[Conversation, bool]:
+    """Store the person's turn; return the conversation and whether to ask the target.
+
+    A repeated turn, or one while the target is answering, is not stored. For errors, see
+    `say_turn`.
+    """
     talk = assignment.round.task.config.talk
     assert talk is not None
     _check_may_talk(assignment)
@@ -120,35 +126,39 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
     with transaction.atomic():
         # Created before, in its own transaction, so that there is a row to lock.
         conversation = _lock_conversation(unlocked_conversation, assignment)
-        if conversation.is_asking or _was_said(conversation, text, at):
+        if conversation.is_asking or _is_turn_stored(conversation, text, turn_index):
             return conversation, False
-        if len(conversation.turns) != at:
-            raise StaleForm(_("You went on in another window. Your turn was not sent."))
-        check_can_be_said(conversation.turns, talk, text)
+        if len(conversation.turns) != turn_index:
+            raise StaleForm(
+                _("The conversation continued in another window, so this message wasn't sent.")
+            )
+        check_next_turn(conversation.turns, talk, text)
         if not any(turn["role"] == "user" for turn in conversation.turns):
             # Said now, it costs no answer of the model; a submit would refuse the copy anyway.
             check_not_own_copy(assignment, {talk.name: [{"role": "user", "text": text}]})
         if is_used_up("talk", conversation.assignment.annotator_id):
-            raise CapReached(_("You have talked a lot in this hour. Go on in the next one."))
+            raise CapReached(
+                _("You've reached the hourly limit for this conversation. Try again in an hour.")
+            )
         conversation.said, conversation.failure = text, ""
         conversation.asked_at = timezone.now()
         conversation.save(update_fields=["said", "failure", "asked_at"])
     return conversation, True
 
 
-def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None:
+def check_next_turn(turns: Sequence[Turn], talk: Component, text: str) -> None:
     """Check that the text may be the next turn.
 
-    Raises Unsaid for an invalid text, CapReached at the maximum number of turns.
+    Raises InvalidTurn for an invalid text, CapReached at the maximum number of turns.
     """
-    if wrong := find_text_error(talk, text):
-        raise InvalidTurn(wrong)
+    if error := find_text_error(talk, text):
+        raise InvalidTurn(error)
     turn_count, max_turns = sum(t["role"] == "user" for t in turns), get_max_turns(talk)
     if turn_count >= max_turns:
         message = ngettext(
-            "A conversation has at most %(number)d turn of yours. Mark an answer, or edit from an "
+            "You can write at most %(number)d turn in a conversation. Mark an answer, or edit an "
             "earlier turn.",
-            "A conversation has at most %(number)d turns of yours. Mark an answer, or edit from an "
+            "You can write at most %(number)d turns in a conversation. Mark an answer, or edit an "
             "earlier turn.",
             max_turns,
         )
@@ -156,11 +166,16 @@ def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None
 
 
 def _check_may_talk(assignment: Assignment) -> None:
-    check_can_be_asked(assignment.round.task.config)
-    if not selectors.may_send(assignment):
+    check_supported_inputs(assignment.round.task.config)
+    if not selectors.may_submit_example(assignment):
         raise RoundClosed(describe_closed_round(assignment.round))
     if assignment.left_at is not None:
-        raise StaleForm(_("You have begun another example since you opened this page."))
+        raise StaleForm(
+            _(
+                "You've started another example since you opened this page. Reload it to "
+                "continue there."
+            )
+        )
 
 
 def _lock_conversation(conversation: Conversation, assignment: Assignment) -> Conversation:
@@ -170,12 +185,16 @@ def _lock_conversation(conversation: Conversation, assignment: Assignment) -> Co
     return row
 
 
-def _was_said(conversation: Conversation, text: str, at: int) -> bool:
+def _is_turn_stored(conversation: Conversation, text: str, turn_index: int) -> bool:
     turns = conversation.turns
-    return at < len(turns) and turns[at]["role"] == "user" and turns[at]["text"] == text
+    return (
+        turn_index < len(turns)
+        and turns[turn_index]["role"] == "user"
+        and turns[turn_index]["text"] == text
+    )
 
 
-def _let_answer(conversation: Conversation, seconds: float | None) -> None:
+def _ask_target(conversation: Conversation, seconds: float | None) -> None:
     """Ask the target. This thread stores the answer, or a pool thread if it comes late."""
     assignment = conversation.assignment
     entries = list_targets(assignment.round)
@@ -184,31 +203,33 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     turns = {talk: strip_turns([*conversation.turns, own_turn])}
     inputs = build_model_inputs(assignment.round, assignment.context.fields, turns)
     try:
-        pending_answers = ask_live_targets(entries, inputs, build_recorder(build_key(conversation)))
+        pending_answers = ask_live_targets(
+            entries, inputs, build_recorder(build_stream_key(conversation))
+        )
     except EndpointError as error:
-        _fail(conversation, entries, error)
+        _store_failure(conversation, entries, error)
         return
     if wait_for_answers(pending_answers, seconds):
-        _conclude(conversation, entries, pending_answers)
+        _store_answer(conversation, entries, pending_answers)
         return
-    asker = threading.get_ident()
+    asking_thread_id = threading.get_ident()
 
-    def conclude(_done: object) -> None:
+    def store_late_answer(_done: object) -> None:
         try:
-            _conclude(conversation, entries, pending_answers)
+            _store_answer(conversation, entries, pending_answers)
         finally:
-            if threading.get_ident() != asker:
+            if threading.get_ident() != asking_thread_id:
                 connection.close()
 
-    pending_answers.add_done_callback(conclude)
+    pending_answers.add_done_callback(store_late_answer)
 
 
-def _conclude(
+def _store_answer(
     conversation: Conversation, entries: Sequence[RoundTarget], pending_answers: Answers
 ) -> None:
     record_spending(list_payers(entries), pending_answers)
     if error := pending_answers.exception():
-        _fail(conversation, entries, error)
+        _store_failure(conversation, entries, error)
         return
     # A chat has one target.
     prediction, config = pending_answers.result()[0], conversation.assignment.round.task.config
@@ -222,29 +243,31 @@ def _conclude(
     own_turn = {"role": "user", "text": conversation.said}
     turns = [*conversation.turns, own_turn, answer]
     # Without a lock: an answer to a turn that was taken back changes nothing.
-    _select_asking(conversation).update(turns=turns, said="", asked_at=None)
+    _select_asking_row(conversation).update(turns=turns, said="", asked_at=None)
 
 
-def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: BaseException) -> None:
+def _store_failure(
+    conversation: Conversation, entries: Sequence[RoundTarget], error: BaseException
+) -> None:
     """Record a failed answer; the person's text is kept for another try."""
     reason = get_failure_code(error)
     logger.warning("conversation %s: %s: %s", conversation.pk, reason, error)
     record_target_failure(error, [entry.target for entry in entries])
-    _select_asking(conversation).update(failure=reason, asked_at=None)
+    _select_asking_row(conversation).update(failure=reason, asked_at=None)
 
 
-def _select_asking(conversation: Conversation) -> QuerySet[Conversation]:
+def _select_asking_row(conversation: Conversation) -> QuerySet[Conversation]:
     """Select the conversation's row, unless the turn has been taken back or resent."""
     asked_at: datetime | None = conversation.asked_at
     # `asked_at` is new with each turn, and empty once it was answered or taken back.
     return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)
 
 
-def take_back_turn(*, assignment: Assignment, turn: int, edit: bool) -> None:
+def take_back_turn(*, assignment: Assignment, turn: int, keeps_text: bool) -> None:
     """Take back a turn of the person and all later ones.
 
-    edit: whether to keep the turn's text for editing. A late answer to it is dropped. Locks
-    the conversation. Raises Stale if there is no such turn.
+    keeps_text: whether to keep the turn's text for editing. A late answer to it is dropped. Locks
+    the conversation. Raises StaleForm if there is no such turn.
     """
     with transaction.atomic():
         conversation = _lock_conversation(get_conversation(assignment), assignment)
@@ -253,27 +276,30 @@ def take_back_turn(*, assignment: Assignment, turn: int, edit: bool) -> None:
         open_turns = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
         chosen_turn = dict(enumerate([*turns, *open_turns])).get(turn)
         if chosen_turn is None or chosen_turn["role"] != "user":
-            raise StaleForm(_("This turn is not there any more."))
+            raise StaleForm(_("This turn no longer exists. Reload the page."))
         conversation.turns = turns[:turn]
-        conversation.said = chosen_turn["text"] if edit else ""
+        conversation.said = chosen_turn["text"] if keeps_text else ""
         conversation.failure, conversation.asked_at = "", None
         conversation.save(update_fields=["turns", "said", "failure", "asked_at"])
 
 
-def save_unsent_text(*, assignment: Assignment, text: str) -> None:
-    """Save the text that the person has typed but not sent, unless the target is answering."""
+def save_unsent_turn(*, assignment: Assignment, text: str) -> None:
+    """Save the text that the person has typed but not sent, up to 10,000 characters.
+
+    Does nothing while the target is answering.
+    """
     # By conditional update, as the browser saves by itself and takes no lock.
     idle_conversations = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
     # While the target answers, `said` is the turn that it answers.
     idle_conversations.update(said=text[:10_000])
 
 
-def find_answer(
+def find_stored_answer(
     assignment: Assignment, turns: Sequence[Turn], entries: Sequence[RoundTarget]
 ) -> Prediction:
     """Return the target's answer to these turns, from the stored conversation.
 
-    Raises Stale if the stored turns differ, no answer follows, or another target gave it.
+    Raises StaleForm if the stored turns differ, no answer follows, or another target gave it.
     """
     conversation = Conversation.objects.filter(assignment=assignment).first()
     all_turns = [
@@ -282,19 +308,21 @@ def find_answer(
     # A turn that still waits for its answer is not among the held turns.
     answer = all_turns[len(turns)] if len(turns) < len(all_turns) else {}
     if answer.get("role") != "assistant" or strip_turns(all_turns[: len(turns)]) != [*turns]:
-        raise StaleForm(_("The conversation went on in another window. Mark the answer again."))
+        raise StaleForm(_("The conversation continued in another window. Mark the answer again."))
     # What another model said may not count against the present one.
     if [answer["target"]] != [entry.target_id for entry in entries]:
-        raise StaleForm(_("The model was replaced since it said that. Edit from an earlier turn."))
+        raise StaleForm(
+            _("The model has been replaced since it gave this answer. Edit an earlier turn.")
+        )
     output = {assignment.round.task.config.answer_field: answer["text"]}
     return Prediction(output, None, answer["seconds"], answer["fingerprint"])
 
 
-def add_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs to store; a conversation gets its system message."""
+def add_opening_turns(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs to store, with the system message and any secret put back."""
     talk = assignment.round.task.config.talk
     conversation = Conversation.objects.filter(assignment=assignment).first() if talk else None
     if talk is None or conversation is None:
         return dict(inputs)
-    opening = [turn for turn in conversation.turns if turn["role"] == "system"]
-    return {**inputs, talk.name: [*opening, *inputs[talk.name]]}
+    opening_turns = [turn for turn in conversation.turns if turn["role"] == "system"]
+    return {**inputs, talk.name: [*opening_turns, *inputs[talk.name]]}

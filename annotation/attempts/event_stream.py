@@ -1,4 +1,4 @@
-"""Answers as they come, for a page with a script: server-sent events."""
+"""Server-sent events that stream answers to pages with a script."""
 
 import json
 import threading
@@ -14,22 +14,22 @@ from annotation.attempts.partial_answers import stream_texts
 # Without the second one nginx would hold the events back until the end.
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 # A listener holds a thread for up to a minute, and others need threads too.
-_may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
+_listener_slots = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 
 def stream_events(keys: Sequence[str], waiting_rows: QuerySet[Model]) -> HttpResponseBase:
-    """Stream the list of the texts so far (see `parts`) as events, then `done`.
+    """Stream the partial answers (see `stream_texts`) as events, then `done`.
 
     Returns 204 if there are too many listeners; the page then polls.
     """
-    if not _may_listen.acquire(blocking=False):
+    if not _listener_slots.acquire(blocking=False):
         return HttpResponse(status=204)
     events = _Events(stream_texts(keys, waiting_rows))
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=HEADERS)
 
 
 class _Events:
-    """An iterator of the events, which Django closes even if none was read."""
+    """An iterable of events; Django closes it even if no event was read."""
 
     def __init__(self, texts: Iterator[list[str]]) -> None:
         self._texts = texts
@@ -40,4 +40,4 @@ class _Events:
         yield "event: done\ndata:\n\n"
 
     def close(self) -> None:
-        _may_listen.release()
+        _listener_slots.release()

@@ -1,4 +1,4 @@
-"""Heartbeats of the attempts whose targets this process asks, so that they do not count as lost."""
+"""Heartbeats that keep the attempts of this process from counting as lost."""
 
 import functools
 import logging
@@ -17,78 +17,88 @@ logger = logging.getLogger(__name__)
 
 # Three renewals fit into a hold, so one that fails does not lose the attempt.
 RENEW_SECONDS = 3.0
-HOLD = timedelta(seconds=10)
+LEASE_TIME = timedelta(seconds=10)
 # A page waits first, and only then a thread begins to renew the attempt.
-FIRST_HOLD = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + HOLD
-"""An attempt counts as lost after this time unless the asking process renews it."""
+FIRST_LEASE_TIME = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + LEASE_TIME
+"""How long a new attempt does not count as lost before its process first renews the lease."""
 
 
-def hold_attempts(pks: Collection[int]) -> None:
-    """Extend the lease of attempts that this process is still asking, by a conditional update."""
-    asking = Attempt.objects.filter(pk__in=pks, state=Attempt.State.ASKING)
+def renew_attempts(attempt_ids: Collection[int]) -> None:
+    """Extend the lease of attempts whose targets this process is still asking.
+
+    Takes no lock: an attempt that has ended is not changed.
+    """
+    asking_attempts = Attempt.objects.filter(pk__in=attempt_ids, state=Attempt.State.ASKING)
     # Only those still asking: an attempt that ended meanwhile stays ended.
-    asking.update(held_until=timezone.now() + HOLD)
+    asking_attempts.update(held_until=timezone.now() + LEASE_TIME)
 
 
-class Holder:
-    """A registry of attempts in progress, whose thread renews their leases until none is left."""
+class LeaseRenewer:
+    """A registry of attempts in progress. A thread renews their leases until none is left.
+
+    renew: a function that extends the leases. pause: waits between two renewals.
+    """
 
     def __init__(
         self, renew: Callable[[Collection[int]], None], pause: Callable[[], object]
     ) -> None:
         self._renew, self._pause = renew, pause
-        self._held: set[int] = set()
+        self._held_ids: set[int] = set()
+        # For the other two fields, which requests and the renewing thread both change.
         self._lock = threading.Lock()
         self._is_running = False
 
-    def hold(self, pk: int) -> None:
-        """Renew the attempt's lease until `let_go` is called."""
+    def start_renewing(self, pk: int) -> None:
+        """Renew the attempt's lease until `stop_renewing` is called."""
         with self._lock:
-            self._held.add(pk)
+            self._held_ids.add(pk)
             if not self._is_running:
                 self._is_running = True
                 # A daemon, so that a process can end while targets still answer.
                 threading.Thread(target=self._run, name="attempts", daemon=True).start()
 
-    def let_go(self, pk: int) -> None:
+    def stop_renewing(self, pk: int) -> None:
         """Stop renewing the attempt's lease."""
         with self._lock:
-            self._held.discard(pk)
+            self._held_ids.discard(pk)
 
     def _run(self) -> None:
         # First a pause: what begins to be held is good for longer than that.
         self._pause()
-        while attempt_ids := self._or_end():
+        while attempt_ids := self._get_ids_or_end():
             try:
                 self._renew(attempt_ids)
             except Exception:  # the database may be away for a moment
                 logger.exception("attempts could not be held")
             self._pause()
 
-    def _or_end(self) -> frozenset[int]:
-        """Return the held attempts, or end the thread if there are none.
+    def _get_ids_or_end(self) -> frozenset[int]:
+        """Return the ids of the attempts in progress, or end the thread if there are none.
 
-        The next `hold` starts another thread.
+        The next `start_renewing` starts another thread.
         """
         with self._lock:
-            # Under the same lock as `hold`, so that no attempt is added to a thread that ends.
-            self._is_running = bool(self._held)
-            return frozenset(self._held)
+            # Under the same lock as `start_renewing`, so that no attempt is added to a thread that
+            # ends.
+            self._is_running = bool(self._held_ids)
+            return frozenset(self._held_ids)
 
 
-def _renewed(pks: Collection[int]) -> None:
+def _renew_and_disconnect(attempt_ids: Collection[int]) -> None:
     try:
-        hold_attempts(pks)
+        renew_attempts(attempt_ids)
     finally:
         # The thread's own connection, which no request closes.
         connection.close()
 
 
 @functools.cache
-def holder() -> Holder:
-    """Return the holder of this process; a forked child creates its own."""
-    return Holder(_renewed, functools.partial(threading.Event().wait, RENEW_SECONDS))
+def get_lease_renewer() -> LeaseRenewer:
+    """Return the lease renewer of this process; a forked child creates its own."""
+    return LeaseRenewer(
+        _renew_and_disconnect, functools.partial(threading.Event().wait, RENEW_SECONDS)
+    )
 
 
-# A child has none of its parent's threads, so with a copied holder nothing would be renewed.
-os.register_at_fork(after_in_child=holder.cache_clear)
+# A child has none of its parent's threads, so with a copied renewer nothing would be renewed.
+os.register_at_fork(after_in_child=get_lease_renewer.cache_clear)

@@ -1,9 +1,9 @@
-"""Asking targets while somebody waits: the process's pool, how long a page waits, what failed."""
+"""Requests to targets while somebody waits: the process's pool, waits, costs and failures."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +21,11 @@ from tasks.targets.failures import note_failure
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 Answers = PendingAnswers
-"""One prediction a target, in the order asked."""
+"""One prediction per target, in the order of the request."""
 
 # Views that wait for a target hold a thread of the server. Beyond so many they answer "still
 # waiting" at once, so that a slow target never takes the threads that other pages need.
-_may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
+_waiting_slots = threading.BoundedSemaphore(settings.LIVE_CALLS)
 
 
 def build_model_inputs(
@@ -41,20 +41,22 @@ def build_model_inputs(
 def ask_live_targets(
     entries: Sequence[RoundTarget],
     inputs: Mapping[str, Any],
-    heard: Callable[[str], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
 ) -> Answers:
-    """Ask all targets for one example.
+    """Ask all targets about one example.
 
-    heard: called with the partial answer of a single target as it is streamed, if the
+    on_text: called with the partial answer of a single target as it is streamed, if the
     endpoint supports that. Raises EndpointError if a target is misconfigured or its call
     budget is used up.
     """
-    targets = [replace(get_affordable_target(payer), heard=heard) for payer in list_payers(entries)]
+    targets = [
+        replace(get_affordable_target(payer), on_text=on_text) for payer in list_payers(entries)
+    ]
     return submit_to_pool(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
 
 
 def list_payers(entries: Iterable[RoundTarget]) -> list[Payer]:
-    """Return, for each target of a round, the account that pays for its calls."""
+    """Return the accounts to which the calls are charged, one for each target."""
     return [Payer(entry.target, entry.round_id) for entry in entries]
 
 
@@ -82,17 +84,17 @@ def record_spending(payers: Sequence[Payer], pending_answers: Answers) -> None:
 
     Call it after each request to targets, outside a transaction.
     """
-    asker = threading.get_ident()
+    asking_thread_id = threading.get_ident()
 
-    def note(ended: Future[list[Usage | None]]) -> None:
+    def record_uses(ended: Future[list[Usage | None]]) -> None:
         try:
             note_uses(payers, ended.result())
         finally:
             # As in `attempts.services`: no request closes the connection of the pool's thread.
-            if threading.get_ident() != asker:
+            if threading.get_ident() != asking_thread_id:
                 connection.close()
 
-    pending_answers.ended.add_done_callback(note)
+    pending_answers.ended.add_done_callback(record_uses)
 
 
 def submit_to_pool(
@@ -108,31 +110,35 @@ def submit_to_pool(
 
 
 def wait_for_answers(pending_answers: Answers, seconds: float | None = None) -> bool:
-    """Wait for the answers; return whether they arrived in time.
+    """Wait for the answers; return whether they have arrived or failed in time.
 
-    seconds: time to wait; None for a page's usual wait.
+    seconds: time to wait; None for a page's usual wait. If too many threads are waiting already,
+    returns at once.
     """
     # A bounded number of threads waits; the others answer at once, and their page asks again.
-    if not _may_wait.acquire(blocking=False):
+    if not _waiting_slots.acquire(blocking=False):
         return pending_answers.done()
     try:
         pending_answers.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
-    except NotYet:
+    except FutureTimeoutError:
         return False
     finally:
-        _may_wait.release()
+        _waiting_slots.release()
     return True
 
 
-def get_answers_now(
+def request_answers(
     entries: Sequence[RoundTarget], inputs: Mapping[str, Any]
 ) -> Sequence[Prediction]:
-    """Return the targets' answers within a page's usual wait. Raises EndpointError."""
+    """Return the targets' answers within a page's usual wait; empty without targets.
+
+    Raises EndpointError. A target's failure is recorded for its owners.
+    """
     if not entries:
         return []
     payers = list_payers(entries)
     try:
-        return get_answers_in_time(
+        return request_answers_in_time(
             [get_affordable_target(payer) for payer in payers], inputs, payers
         )
     except TargetFailed as error:
@@ -140,22 +146,22 @@ def get_answers_now(
         raise
 
 
-def get_answers_in_time(
+def request_answers_in_time(
     targets: Sequence[LiveTarget],
     inputs: Mapping[str, Any],
     payers: Sequence[Payer],
     seconds: float | None = None,
 ) -> Sequence[Prediction]:
-    """Return the models' answers within the wait. Raises EndpointError.
+    """Return the models' answers if they arrive in time, otherwise raise EndpointError.
 
     payers: one per target, or none. seconds: time to wait; None for a page's usual wait.
     """
     pending_answers = submit_to_pool(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
-    is_there = wait_for_answers(pending_answers, seconds)
+    is_in_time = wait_for_answers(pending_answers, seconds)
     # Also for answers that come too late: they cost as much.
     if payers:
         record_spending(payers, pending_answers)
-    if not is_there:
+    if not is_in_time:
         raise EndpointError("The targets took too long.", reason="slow")
     return pending_answers.result()
 
@@ -163,25 +169,26 @@ def get_answers_in_time(
 def get_failure_code(error: BaseException) -> str:
     """Return the code that an attempt stores for an error.
 
-    The reason of an EndpointError; `loading` for a busy target, `spent` if its budget is
-    used up, `down` for other errors.
+    For an EndpointError, this is its reason. Otherwise, it is `loading` for a busy target, `spent`
+    for a target whose budget is used up, and `down` for other errors.
     """
     if not isinstance(error, EndpointError):
         return "down"
     if isinstance(error, TargetFailed) and isinstance(error.error, SpentError):
         return "spent"
-    return "loading" if error.reason == "busy" and _is_its_own(error) else error.reason
+    # A busy target is the target's state; a busy pool is ours.
+    return "loading" if error.reason == "busy" and _has_target_failed(error) else error.reason
 
 
 def record_target_failure(error: BaseException, targets: Sequence[TargetModel]) -> None:
     """Record a target's failure for its owners, unless it was only busy."""
-    if isinstance(error, TargetFailed) and _is_its_own(error) and error.reason != "busy":
+    if isinstance(error, TargetFailed) and _has_target_failed(error) and error.reason != "busy":
         for target in targets:
             # The error names the target that failed; the others may have answered.
             if target.name == error.target:
                 note_failure(target, error.error)
 
 
-def _is_its_own(error: EndpointError) -> bool:
+def _has_target_failed(error: EndpointError) -> bool:
     """Return whether the target itself failed, instead of being skipped by its breaker."""
     return isinstance(error, TargetFailed) and not isinstance(error.error, TargetNotAsked)

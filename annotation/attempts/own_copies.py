@@ -1,4 +1,4 @@
-"""Refuses texts that their author wrote before, on another context."""
+"""Refusal of texts that their author wrote before, on another context."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.models import Assignment
-from annotation.refusals import Duplicate
+from annotation.refusals import DuplicateExample
 
 
 def check_not_own_copy(
@@ -16,12 +16,13 @@ def check_not_own_copy(
 ) -> selectors.NearDuplicates:
     """Return the examples that the inputs resemble.
 
-    Raises Duplicate if they resemble the author's own text on another context.
+    Raises DuplicateExample if they resemble the author's own text on another context.
     """
     near_copies = selectors.find_near_duplicates(assignment, inputs)
-    if near_copies.own and near_copies.own.context_id != assignment.context_id:
-        message = _("You wrote this on %(day)s. Try a different idea.")
-        raise Duplicate(
-            message % {"day": date_format(near_copies.own.created_at, "j M")}, near_copies.own
+    if near_copies.own_example and near_copies.own_example.context_id != assignment.context_id:
+        message = _("You submitted a very similar text on %(day)s. Try a different idea.")
+        raise DuplicateExample(
+            message % {"day": date_format(near_copies.own_example.created_at, "j M")},
+            near_copies.own_example,
         )
     return near_copies

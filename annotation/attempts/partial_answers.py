@@ -1,4 +1,4 @@
-"""What targets have written of answers that are not finished: in the cache, for all processes."""
+"""Partial answers of targets that are still writing, in the cache for all processes."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,15 +8,15 @@ from django.db.models import Model, QuerySet
 
 from annotation.models import Conversation
 
-PAUSE = 0.1
-"""Seconds between two looks, and between two parts that are kept."""
-LOOKS = 5
-"""Looks at the cache for each look at the row."""
-LONGEST = 60.0
-"""Seconds after which the page asks again, so that nobody holds a thread for long."""
+PAUSE_SECONDS = 0.1
+"""Seconds between two reads of the cache, and between two writes of a partial answer."""
+READS_PER_LISTENER = 5
+"""Reads of the cache for each read of the waiting row."""
+MAX_LISTEN_SECONDS = 60.0
+"""Seconds after which a stream ends and frees its thread. The page then reconnects."""
 
 
-def build_key(conversation: Conversation) -> str:
+def build_stream_key(conversation: Conversation) -> str:
     """Return the key of the streamed answer to the conversation's last turn."""
     # With the time, so that an answer never begins with parts of an earlier one.
     asked_at = conversation.asked_at
@@ -28,26 +28,27 @@ def build_recorder(key: str) -> Callable[[str], None]:
     # In a list, so that the inner function can replace it.
     last_time = [0.0]
 
-    def heard(text: str) -> None:
-        if time.monotonic() - last_time[0] >= PAUSE:
+    def record_text(text: str) -> None:
+        if time.monotonic() - last_time[0] >= PAUSE_SECONDS:
             last_time[0] = time.monotonic()
-            cache.set(key, text, timeout=LONGEST)
+            cache.set(key, text, timeout=MAX_LISTEN_SECONDS)
 
-    return heard
+    return record_text
 
 
 def stream_texts(keys: Sequence[str], waiting_rows: QuerySet[Model]) -> Iterator[list[str]]:
-    """Yield the texts so far whenever one grows, until all end or one fails.
+    """Yield the partial answers, in the order of `keys`, whenever one changes.
 
-    waiting_rows: selects the row that waits for the answers; empty once it no longer waits.
+    Stops when the row no longer waits, or after MAX_LISTEN_SECONDS. waiting_rows: a queryset with
+    the row that waits for the answers, empty once it no longer waits.
     """
-    sent_texts, ends_at = [""] * len(keys), time.monotonic() + LONGEST
+    sent_texts, deadline = [""] * len(keys), time.monotonic() + MAX_LISTEN_SECONDS
     # The row is read less often than the cache, as it nearly always still waits.
-    while time.monotonic() < ends_at and waiting_rows.exists():
-        for _ in range(LOOKS):
+    while time.monotonic() < deadline and waiting_rows.exists():
+        for _ in range(READS_PER_LISTENER):
             cached_texts = cache.get_many(keys)
             texts = [cached_texts.get(key, "") for key in keys]
             if texts != sent_texts:
                 yield texts
                 sent_texts = texts
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)

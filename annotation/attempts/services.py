@@ -1,10 +1,10 @@
-"""Writes about attempts and examples, from the submitted text to the stored row, and after it.
+"""Writes to attempts and examples, from the submitted text to the stored row and beyond.
 
 1. `begin_attempt` stores what a person submits, unless a rule refuses it.
 2. `ask_targets` asks the round's targets, without a transaction.
-3. `finish_attempt` stores the example with their answers, or `fail_attempt` the reason why not:
-   in the request that asked or, if the answers come after its wait, in the thread that gets them.
-4. The author answers what was left open, explains or retracts the example.
+3. `finish_attempt` stores the example with their answers, or `fail_attempt` stores the reason why
+   there is none. This runs in the request that asked, or in a thread if the answers come too late.
+4. The author decides an undecided verdict, or explains or retracts the example.
 
 The locks are listed in docs/locking.md.
 """
@@ -22,8 +22,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.attempts.conversation_services import add_opening, find_answer
-from annotation.attempts.heartbeats import FIRST_HOLD, holder
+from annotation.attempts.conversation_services import add_opening_turns, find_stored_answer
+from annotation.attempts.heartbeats import FIRST_LEASE_TIME, get_lease_renewer
 from annotation.attempts.live_targets import (
     Answers,
     ask_live_targets,
@@ -37,7 +37,7 @@ from annotation.attempts.live_targets import (
 from annotation.attempts.own_copies import check_not_own_copy
 from annotation.attempts.support_record import describe_support
 from annotation.context_picking import assignments
-from annotation.context_picking.services import check_can_be_asked, save_draft
+from annotation.context_picking.services import check_supported_inputs, save_draft
 from annotation.models import (
     Assignment,
     Attempt,
@@ -46,11 +46,11 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
-from annotation.moderation import retract
-from annotation.open_round import check_at_work, describe_closed_round
+from annotation.moderation import mark_retracted
+from annotation.open_round import check_may_work_now, describe_closed_round
 from annotation.refusals import (
     CapReached,
-    Duplicate,
+    DuplicateExample,
     NotAllowed,
     ProgramsRefused,
     RoundClosed,
@@ -63,26 +63,31 @@ from annotation.rules.near_duplicates import (
     get_written_text,
 )
 from annotation.submitted_work import check_may_retract
-from annotation.verdict.outcome import Ensemble, Outcome, TargetVerdict, judge, resolve
+from annotation.verdict.outcome import (
+    Ensemble,
+    Outcome,
+    judge_outputs,
+)
 from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
-from core.telemetry.tracing import span
+from core.numbers import format_percent
+from core.telemetry.tracing import open_span
 from tasks.contexts.files import hash_context
 from tasks.contexts.media.services import keep_media, list_digests
 from tasks.models import Round, RoundTarget, Task
-from tasks.rounds.states import close_if_due
+from tasks.rounds.states import close_round_if_due
 from tasks.selectors import list_targets
-from tasks.targets.connect import find_version_id
+from tasks.targets.connect import get_version_id
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
 logger = logging.getLogger(__name__)
 State = Attempt.State
 # Locks; for transactions only.
 # Only the lock is needed, so no column but the id is read.
-LOCKED_AUTHOR = PreparedRead(
+AUTHOR_LOCK = PreparedRead(
     lambda: Annotator.objects.select_for_update(of=("self",)).only("pk").filter(pk=Slot("pk"))
 )
-LOCKED_ROUND = PreparedRead(
+ROUND_LOCK = PreparedRead(
     lambda: Round.objects.select_for_update(of=("self",)).filter(pk=Slot("pk"))
 )
 ROUND_TARGETS = PreparedRead(lambda: RoundTarget.objects.filter(round=Slot("round")))
@@ -106,24 +111,25 @@ def begin_attempt(
     takes_challenge: bool = False,
     by_program: bool = False,
 ) -> tuple[Attempt, bool]:
-    """Create the attempt with this key, and return it with whether the caller must ask the targets.
+    """Return the attempt with this key, and whether the caller must ask the targets.
 
     1. Close a round whose end has passed.
-    2. Lock the annotator, so that caps hold for two tabs.
-    3. For a repeated key, return the first attempt; if it failed, it is asked again.
+    2. Lock the annotator, so that caps also hold across two tabs.
+    3. For a repeated key, return the first attempt. If it failed, the caller asks again.
     4. Check that the person may submit this text. A near duplicate of their own text on the same
        context counts as an edit of it; on another context it is refused.
 
-    Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, NotAllowed, Invalid.
+    Raises RoundClosed, StaleForm, CapReached, DuplicateExample, ProgramsRefused, NotAllowed,
+    Invalid.
     """
     if by_program:
         check_programs_write(assignment.round.task)
     # Outside the transaction: one that holds an annotator never takes a round.
     if assignment.round.is_past_end:
-        assignment.round = close_if_due(round=assignment.round)
+        assignment.round = close_round_if_due(round=assignment.round)
     with transaction.atomic():
         # Of two tabs the second waits here, and then counts the first one's attempt.
-        LOCKED_AUTHOR.get(pk=annotator.pk)
+        AUTHOR_LOCK.get(pk=annotator.pk)
         usage = selectors.count_usage(assignment, hash_context(dict(inputs)), key)
         attempt = Attempt.objects.get(pk=usage.attempt) if usage.attempt else None
         # A double click: the first request asks, and this one shows the same attempt.
@@ -147,22 +153,22 @@ def begin_attempt(
             "state": State.ASKING,
             "failure": "",
             "asked_at": timezone.now(),
-            "held_until": timezone.now() + FIRST_HOLD,
+            "held_until": timezone.now() + FIRST_LEASE_TIME,
         }
         if attempt is None:
             return Attempt.objects.create(annotator=annotator, key=key, **values), True
-        return _ask_again(attempt, values), True
+        return _restart_attempt(attempt, values), True
 
 
-def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, is_used: bool) -> None:
-    """Keep the files in the inputs for another day or, if `is_used`, permanently.
+def _retain_media(assignment: Assignment, inputs: Mapping[str, Any], *, is_used: bool) -> None:
+    """Store the files in the inputs for another day or, if `is_used`, permanently.
 
     Raises Invalid if a file no longer exists.
     """
     keep_media(task=assignment.round.task, digests=list_digests(inputs.values()), is_used=is_used)
 
 
-def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
+def _restart_attempt(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
     # The author's lock is held, so no second tab asks again at the same time.
     Attempt.objects.filter(pk=attempt.pk).update(**values)
     attempt = Attempt.objects.get(pk=attempt.pk)
@@ -172,7 +178,7 @@ def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
 
 
 def check_programs_write(task: Task) -> None:
-    """Check that programs may write in the task. Raises ForPeople."""
+    """Check that programs may write in the task. Raises ProgramsRefused."""
     if not task.config.programs.write:
         raise ProgramsRefused(
             "Only people write in this task: its configuration says `programs: {write: false}`."
@@ -186,34 +192,44 @@ def _check_may_write(
     inputs: Mapping[str, Any],
 ) -> None:
     round, limits = assignment.round, assignment.round.task.config.limits
-    check_at_work(annotator, round.task)
-    check_can_be_asked(round.task.config)
-    if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
+    check_may_work_now(annotator, round.task)
+    check_supported_inputs(round.task.config)
+    if not selectors.may_submit_example(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(describe_closed_round(round))
     # The form is of an assignment that another tab has left.
     if assignment.left_at is not None:
-        raise StaleForm(_("You have begun another example since you opened this page."))
-    usage, submitted_texts = selectors.add_submitting(assignment, usage)
+        raise StaleForm(
+            _(
+                "You've started another example since you opened this page. Reload it to "
+                "continue there."
+            )
+        )
+    usage, submitted_texts = selectors.add_submitting_texts(assignment, usage)
     text = get_compared_text(round.task.config, inputs)
     # Two tabs could otherwise store two near copies, as neither finds the other's row yet.
     if any(are_alike(text, other) for other in submitted_texts):
-        raise Duplicate(_("You are sending this text from another window."))
+        raise DuplicateExample(
+            _(
+                "You're already sending this text from another window. Wait for the "
+                "model's answer there."
+            )
+        )
     # The constraint example_one_text would refuse it too, but only after the targets are asked.
-    if usage.same_text:
-        message = _("You sent this text before. Change it to try again.")
-        raise Duplicate(message, Example.objects.get(pk=usage.same_text))
-    _check_was_said(assignment, inputs)
+    if usage.same_text_id:
+        message = _("You've already sent this text. Change it to try again.")
+        raise DuplicateExample(message, Example.objects.get(pk=usage.same_text_id))
+    _check_turns_match(assignment, inputs)
     # An example that was sent back is replaced, so it takes no further share.
     if assignment.mends is None or not selectors.is_sent_back(assignment.mends):
-        _check_shares(assignment, usage, len(submitted_texts))
-    if usage.today >= limits.tries_per_day:
-        message = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
+        _check_caps(assignment, usage, len(submitted_texts))
+    if usage.today_count >= limits.tries_per_day:
+        message = _("You've used today's %(number)d tries. The limit resets at 00:00 UTC.")
         raise CapReached(message % {"number": limits.tries_per_day})
     # The files must last until the targets have answered; Invalid is raised where one is gone.
-    _keep_media(assignment, inputs, is_used=False)
+    _retain_media(assignment, inputs, is_used=False)
 
 
-def _check_shares(
+def _check_caps(
     assignment: Assignment, usage: selectors.UsageCounts, submitting_count: int
 ) -> None:
     """Check the caps per context, assignment and round. Raises CapReached.
@@ -221,29 +237,31 @@ def _check_shares(
     submitting_count: number of other texts that are being submitted.
     """
     round, limits = assignment.round, assignment.round.task.config.limits
-    if usage.here >= limits.tries_per_context:
+    if usage.context_count >= limits.tries_per_context:
         message = ngettext(
-            "You have used your %(number)d try here.",
-            "You have used your %(number)d tries here.",
+            "You've used your %(number)d try on this text.",
+            "You've used your %(number)d tries on this text.",
             limits.tries_per_context,
         )
-        has_more = round.task.config.gives != "nothing"
-        go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
-        raise CapReached(f"{message % {'number': limits.tries_per_context}} {go_on}")
-    if assignments.is_done(assignment, submitting_count):
-        raise CapReached(_("You have written as many as you were asked for. Thank you!"))
-    if selectors.count_left_in_round(round, usage.in_round) == 0:
-        message = _(
-            "You have written %(share)s of this round, the most for one person. "
-            "Thank you! You can judge what others wrote."
+        has_more = round.task.config.context_role != "nothing"
+        advice = (
+            _("Choose another text.") if has_more else _("You can judge other people's examples.")
         )
-        raise CapReached(message % {"share": f"{limits.share_of_round:.0%}"})
+        raise CapReached(f"{message % {'number': limits.tries_per_context}} {advice}")
+    if assignments.is_work_done(assignment, submitting_count):
+        raise CapReached(_("You've written all the examples assigned to you. Thank you!"))
+    if selectors.count_left_in_round(round, usage.round_count) == 0:
+        message = _(
+            "You've written %(share)s of this round's examples, the maximum for one person. "
+            "Thank you! You can judge other people's examples."
+        )
+        raise CapReached(message % {"share": format_percent(limits.share_of_round, 0)})
 
 
-def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
-    """Check that the inputs match the server's conversation, with an answer. Raises Stale."""
+def _check_turns_match(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
+    """Check that the inputs match the server's conversation, with an answer. Raises StaleForm."""
     if talk := assignment.round.task.config.talk:
-        find_answer(assignment, inputs[talk.name], list_targets(assignment.round))
+        find_stored_answer(assignment, inputs[talk.name], list_targets(assignment.round))
 
 
 # Ask
@@ -259,20 +277,20 @@ def ask_targets(attempt: Attempt) -> Attempt:
     entries = list_targets(assignment.round)
     # A round without targets collects examples too; their outcome is no_model.
     if not entries:
-        return _finish(attempt, [], [])
+        return _finish_with_predictions(attempt, [], [])
     if talk := assignment.round.task.config.talk:
         try:
-            prediction = find_answer(assignment, attempt.inputs[talk.name], entries)
+            prediction = find_stored_answer(assignment, attempt.inputs[talk.name], entries)
         except StaleForm:  # another window went on since the attempt began
             fail_attempt(attempt=attempt, reason="changed")
             attempt.refresh_from_db()
             return attempt
-        return _finish(attempt, entries, [prediction])
+        return _finish_with_predictions(attempt, entries, [prediction])
     inputs = build_model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
         pending_answers = ask_live_targets(entries, inputs)
     except EndpointError as error:
-        return _fail(attempt, entries, error)
+        return _store_error(attempt, entries, error)
     if wait_for_answers(pending_answers):
         return _finish_or_fail(attempt, entries, pending_answers)
     # Before the answers are stored, which empties the draft.
@@ -287,9 +305,9 @@ def _finish_or_fail(
     # Also calls without a usable answer cost their payer.
     record_spending(list_payers(entries), pending_answers)
     if error := pending_answers.exception():
-        return _fail(attempt, entries, error)
+        return _store_error(attempt, entries, error)
     try:
-        return _finish(attempt, entries, pending_answers.result())
+        return _finish_with_predictions(attempt, entries, pending_answers.result())
     except Exception:  # nobody shall wait for an attempt that will never be stored
         fail_attempt(attempt=attempt, reason="rubbish")
         raise
@@ -298,27 +316,27 @@ def _finish_or_fail(
 def _finish_or_fail_later(
     attempt: Attempt, entries: Sequence[RoundTarget], pending_answers: Answers
 ) -> None:
-    asker = threading.get_ident()
+    asking_thread_id = threading.get_ident()
     # Until then this process renews the attempt, so that no page takes it for lost.
-    holder().hold(attempt.pk)
+    get_lease_renewer().start_renewing(attempt.pk)
 
-    def conclude(_done: object) -> None:
+    def finish_or_fail(_done: object) -> None:
         try:
             _finish_or_fail(attempt, entries, pending_answers)
         except Exception:
             logger.exception("attempt %s could not be stored", attempt.uuid)
             raise
         finally:
-            holder().let_go(attempt.pk)
+            get_lease_renewer().stop_renewing(attempt.pk)
             # A thread of the pool has a connection of its own, which no request closes. If the
             # answers were there already, this runs in the asking thread, whose request needs it.
-            if threading.get_ident() != asker:
+            if threading.get_ident() != asking_thread_id:
                 connection.close()
 
-    pending_answers.add_done_callback(conclude)
+    pending_answers.add_done_callback(finish_or_fail)
 
 
-def _finish(
+def _finish_with_predictions(
     attempt: Attempt, entries: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Attempt:
     example = finish_attempt(attempt=attempt, targets=entries, predictions=predictions)
@@ -329,7 +347,7 @@ def _finish(
     return attempt
 
 
-def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException) -> Attempt:
+def _store_error(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException) -> Attempt:
     reason = get_failure_code(error)
     logger.warning("attempt %s: %s: %s", attempt.uuid, reason, error)
     record_target_failure(error, [entry.target for entry in entries])
@@ -341,7 +359,7 @@ def _fail(attempt: Attempt, entries: Sequence[RoundTarget], error: BaseException
 # Store
 
 
-@span("store example")
+@open_span("store example")
 def finish_attempt(
     *, attempt: Attempt, targets: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Example | None:
@@ -353,19 +371,19 @@ def finish_attempt(
     one more. Returns None if the attempt is no longer in progress or could not be stored
     (its `failure` says why).
     """
-    inputs = add_opening(attempt.assignment, attempt.inputs)
+    inputs = add_opening_turns(attempt.assignment, attempt.inputs)
     outcome = judge_answers(attempt.assignment.round, inputs, predictions)
     # Outside the transaction, because a new version costs a call to the target.
     versions = [
-        find_version_id(entry.target, prediction.fingerprint)
+        get_version_id(entry.target, prediction.fingerprint)
         for entry, prediction in zip(targets, predictions, strict=True)
     ]
     try:
         with transaction.atomic():
             # 1. Lock, in the order of docs/locking.md, and check again what may have changed.
-            mended_example = _lock_mended(attempt.assignment)
+            replaced_example = _lock_replaced_example(attempt.assignment)
             round = _lock_accepting_round(attempt)
-            _check_asked(round, targets)
+            _check_same_targets(round, targets)
             # 2. Store the example and the answers.
             example = _store_example(attempt, inputs, outcome)
             outputs = build_outputs(example, targets, predictions, outcome)
@@ -374,7 +392,7 @@ def finish_attempt(
             TargetOutput.objects.bulk_create(outputs)
             # Undone if it was failed or asked again in the meantime, so that it is stored once.
             # 3. End the attempt.
-            if not _select_asking(attempt).update(state=State.DONE, example=example):
+            if not _select_asking_row(attempt).update(state=State.DONE, example=example):
                 raise _NotStored
             if round.task.config.talk:  # the next example is another conversation
                 Conversation.objects.filter(assignment=attempt.assignment_id).delete()
@@ -382,10 +400,10 @@ def finish_attempt(
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
-            if mended_example:
-                retract(mended_example)
+            if replaced_example:
+                mark_retracted(replaced_example)
             # The example may have been the last one of the round's budget.
-            close_if_due(round=round)
+            close_round_if_due(round=round)
     except _NotStored as failure:
         if reason := str(failure):
             fail_attempt(attempt=attempt, reason=reason)
@@ -405,7 +423,7 @@ def _lock_accepting_round(attempt: Attempt) -> Round:
     round accepts one example per person, which ends their assignment.
     """
     unlocked_round = attempt.assignment.round
-    round = LOCKED_ROUND.get(pk=unlocked_round.pk)
+    round = ROUND_LOCK.get(pk=unlocked_round.pk)
     # Known already; through the locked row it would be read once more.
     round.task = unlocked_round.task
     if round.state == Round.State.OPEN:
@@ -419,37 +437,38 @@ def _lock_accepting_round(attempt: Attempt) -> Round:
     return round
 
 
-def _lock_mended(assignment: Assignment) -> Example | None:
+def _lock_replaced_example(assignment: Assignment) -> Example | None:
     """Lock the example that the new one replaces, and return it.
 
-    Call it before the round is locked, in the same order as a vote. Other requests may
-    still insert rows that refer to the example, such as one that stores a similar text and
-    holds the round. Returns None if nothing is replaced or the example is no longer sent
-    back.
+    Call it before the round is locked, because votes lock in this order. A request that has locked
+    the round can still store a similar text that refers to the example. Returns None if no example
+    is replaced, or if it is no longer sent back.
     """
     if assignment.mends_id is None:
         return None
     rows = Example.objects.select_for_update(of=("self",), no_key=True)
-    locked = rows.get(pk=assignment.mends_id)
-    locked.round = assignment.round
-    return locked if selectors.is_sent_back(locked) else None
+    locked_example = rows.get(pk=assignment.mends_id)
+    locked_example.round = assignment.round
+    return locked_example if selectors.is_sent_back(locked_example) else None
 
 
-def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
-    """Check that the asked targets are still the round's. Raises _NotStored.
+def _check_same_targets(round: Round, targets: Sequence[RoundTarget]) -> None:
+    """Check that the round still has the targets that were asked. Raises _NotStored.
 
     Call it with the round locked.
     """
-    now = {(entry.pk, entry.target_id) for entry in ROUND_TARGETS.rows(round=round.pk)}
-    if now != {(entry.pk, entry.target_id) for entry in targets}:
+    current_targets = {
+        (entry.pk, entry.target_id) for entry in ROUND_TARGETS.fetch_rows(round=round.pk)
+    }
+    if current_targets != {(entry.pk, entry.target_id) for entry in targets}:
         raise _NotStored("replaced")
 
 
 def judge_answers(
     round: Round, inputs: Mapping[str, Any], predictions: Sequence[Prediction]
 ) -> Outcome:
-    """Return the verdict on an example by the rules of its round."""
-    return judge(
+    """Return the verdict on an example under the rules of its round. Stores nothing."""
+    return judge_outputs(
         expected=inputs,
         outputs=[prediction.output for prediction in predictions],
         rule=round.task.config.verdict,
@@ -469,15 +488,15 @@ def build_outputs(
         TargetOutput(
             example=example,
             target=entry.target,
-            position=place,
+            position=index,
             output=dict(prediction.output),
             prob=None if prediction.prob is None else dict(prediction.prob),
             seconds=prediction.seconds,
             fooled=verdict.fooled,
             score=verdict.score,
         )
-        for place, (entry, prediction, verdict) in enumerate(
-            zip(targets, predictions, outcome.per_target, strict=True)
+        for index, (entry, prediction, verdict) in enumerate(
+            zip(targets, predictions, outcome.target_verdicts, strict=True)
         )
     ]
 
@@ -505,7 +524,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         decided_by=Example.DecidedBy.AUTHOR if config.is_decided_by_author else "rule",
         shown_at=assignment.assigned_at,
     )
-    _keep_media(assignment, attempt.inputs, is_used=True)
+    _retain_media(assignment, attempt.inputs, is_used=True)
     text = get_compared_text(config, attempt.inputs)
     columns = {"example_id": example.pk, "round_id": example.round_id}
     TextKey.objects.bulk_create(TextKey(**columns, key=key) for key in compute_band_keys(text))
@@ -518,11 +537,11 @@ def fail_attempt(*, attempt: Attempt, reason: str) -> None:
     An attempt that has ended is unchanged.
     """
     # Without a lock: of a late answer and a sweeper only the first finds it still asking.
-    if _select_asking(attempt).update(state=State.FAILED, failure=reason):
+    if _select_asking_row(attempt).update(state=State.FAILED, failure=reason):
         save_draft(assignment=attempt.assignment, inputs=attempt.inputs)
 
 
-def _select_asking(attempt: Attempt) -> QuerySet[Attempt]:
+def _select_asking_row(attempt: Attempt) -> QuerySet[Attempt]:
     """Select the attempt's row, unless it has ended or was asked again."""
     # `asked_at` tells an attempt from a later one with the same key.
     return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
@@ -539,29 +558,6 @@ def expire_attempt(*, attempt: Attempt) -> Attempt:
 # Afterwards
 
 
-def answer_undecided(*, example: Example, model_right: bool) -> Example:
-    """Store whether the author finds the model's answer acceptable; the first answer wins.
-
-    Locks the example. Raises NotAllowed if there is nothing to decide.
-    """
-    with transaction.atomic():
-        locked_example = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
-        if locked_example.outcome != Example.Outcome.UNDECIDED:
-            raise NotAllowed(_("This was decided before."))
-        if selectors.is_judged(locked_example):  # what the votes mean must not change under them
-            raise NotAllowed(_("Others have judged this meanwhile, so your answer comes too late."))
-        verdicts = tuple(
-            TargetVerdict(o.fooled, o.score) for o in locked_example.target_outputs.all()
-        )
-        # By the answers' own verdicts, which are in the order of the targets.
-        locked_example.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
-        locked_example.decided_by = Example.DecidedBy.AUTHOR
-        locked_example.save(update_fields=["outcome", "decided_by"])
-        # Only answers that the rule left open; its verdicts on the others hold.
-        locked_example.target_outputs.filter(fooled__isnull=True).update(fooled=not model_right)
-    return locked_example
-
-
 def store_explanation(*, example: Example, metadata: Mapping[str, Any]) -> None:
     """Store the author's answers to the questions after the verdict; the last save wins."""
     example.metadata = dict(metadata)
@@ -572,13 +568,15 @@ def store_explanation(*, example: Example, metadata: Mapping[str, Any]) -> None:
 def retract_example(*, example: Example) -> Example:
     """Retract an example; idempotent.
 
-    Locks the author's places in studies, then the example. Raises NotAllowed if anybody has
-    judged it, Submitted if it was submitted in a study.
+    Locks the author's places in studies, then the example. Raises NotAllowed if anybody has judged
+    it, and WorkSubmitted if it was submitted in a study.
     """
     check_may_retract(example)
     locked_example = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
     if locked_example.retracted_at is None and selectors.is_judged(locked_example):
-        raise NotAllowed(_("Somebody has judged this example. Ask the task owner to withdraw it."))
+        raise NotAllowed(
+            _("Someone has already judged this example. Ask the task owner to withdraw it.")
+        )
     if locked_example.retracted_at is None:
-        retract(locked_example)
+        mark_retracted(locked_example)
     return locked_example

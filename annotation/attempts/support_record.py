@@ -1,4 +1,4 @@
-"""The help that an author had: kept with each text."""
+"""A record of the writing help that an author had, stored with each text."""
 
 from typing import Any
 
@@ -10,8 +10,12 @@ Action = Suggestion.Action
 def describe_support(assignment: Assignment, text: str) -> dict[str, Any] | None:
     """Return a record of the help that the author of the text had; None if there was none.
 
-    challenge: the offered one. examples: number of gallery examples shown. suggestion: use
-    (the text is a suggestion), edit or ignore; suggested_by: the generator's name.
+    Its keys are:
+
+    - `challenge`: the name of the offered challenge
+    - `examples`: how many examples the gallery showed
+    - `suggestion`: `use` if the text is a suggestion, otherwise `edit` or `ignore`
+    - `suggested_by`: the generator's name
     """
     config = assignment.round.task.config
     support: dict[str, Any] = {}
@@ -25,10 +29,9 @@ def describe_support(assignment: Assignment, text: str) -> dict[str, Any] | None
 
 
 def _describe_suggestions(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
-    """Describe how the author used the suggestions.
+    """Return how the author used the suggestions; {} if there were none.
 
-    A suggestion that was used and then changed counts as edited, whichever button was
-    pressed.
+    A suggestion that was used and then changed counts as edited, whichever button was pressed.
     """
     if not suggestions:
         return {}

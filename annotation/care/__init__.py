@@ -1,1 +1,1 @@
-"""Harm kept small: the time and the number of harmful texts that a person reads, with breaks."""
+"""Limits on how many harmful texts a person reads and for how long, with breaks."""

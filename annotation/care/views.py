@@ -1,4 +1,4 @@
-"""The page of breaks and help, and the time that a browser reports."""
+"""The page about breaks and help, and the endpoint for reading times that browsers report."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import require_annotator
 from annotation.care import services
-from annotation.care.services import Care
+from annotation.care.services import CareRecord
 from annotation.rules.care import MAX_REPORT_SECONDS, Limits
 from core.web.htmx import render_page
 from tasks.access import ALL_KINDS, find_task
@@ -27,15 +27,18 @@ MAX_LIMITS = {"minutes": 1440, "items": 1000}
 class LimitsForm(forms.Form):
     """A form for a person's own limits, up to the owner's caps."""
 
-    minutes = forms.IntegerField(label=gettext_lazy("Minutes a day"), min_value=1, required=False)
+    minutes = forms.IntegerField(label=gettext_lazy("Minutes per day"), min_value=1, required=False)
     items = forms.IntegerField(
-        label=gettext_lazy("Texts without a break"), min_value=1, required=False
+        label=gettext_lazy("Texts before each break"), min_value=1, required=False
     )
 
-    def __init__(self, care: Care, data: Any = None) -> None:
-        super().__init__(data, initial={"minutes": care.limits.minutes, "items": care.limits.items})
+    def __init__(self, record: CareRecord, data: Any = None) -> None:
+        super().__init__(
+            data,
+            initial={"minutes": record.limits.minutes, "items": record.limits.items},
+        )
         for name, field in self.fields.items():
-            max_value = getattr(care.caps, name) or MAX_LIMITS[name]
+            max_value = getattr(record.caps, name) or MAX_LIMITS[name]
             field.max_value = max_value  # type: ignore[attr-defined]
             field.validators.append(MaxValueValidator(max_value))
             field.widget.attrs["max"] = max_value
@@ -45,7 +48,7 @@ class LimitsForm(forms.Form):
 def show_care(
     request: HttpRequest,
     task: Task,
-    care: Care,
+    record: CareRecord,
     form: LimitsForm | None = None,
     *,
     status: int = 200,
@@ -57,16 +60,16 @@ def show_care(
     warning = task.config.content_warning
     values = {
         "task": task,
-        "care": care,
-        "form": form or LimitsForm(care),
+        "care": record,
+        "form": form or LimitsForm(record),
         "support": warning.support if warning else (),
         "is_asked": request.resolver_match.view_name == "annotation:care",  # type: ignore[union-attr]
     }
-    return render_page(request, "annotation/care.html", values, part="work", status=status)
+    return render_page(request, "annotation/care.html", values, block_name="work", status=status)
 
 
 @require_http_methods(["GET", "POST"])
-def care(request: HttpRequest, code: str) -> HttpResponse:
+def manage_limits(request: HttpRequest, code: str) -> HttpResponse:
     """Show the person's reading time; POST sets their own limits."""
     task = find_task(request, code, kinds=ALL_KINDS)
     annotator = require_annotator(request, task, can_see)
@@ -77,19 +80,21 @@ def care(request: HttpRequest, code: str) -> HttpResponse:
     if not form.is_valid():
         return show_care(request, task, care_record, form, status=422)
     services.set_limits(annotator=annotator, task=task, own_limits=Limits(**form.cleaned_data))
-    messages.success(request, _("Your limits are saved."))
+    messages.success(request, _("Limits saved."))
     return redirect("annotation:care", code=code)
 
 
 @require_POST
-def seen(request: HttpRequest, code: str) -> HttpResponse:
+def record_seen_seconds(request: HttpRequest, code: str) -> HttpResponse:
     """Count the seconds that a text was in view, which a script reports."""
     task = find_task(request, code, kinds=ALL_KINDS)
-    reported = request.POST.get("seconds", "")
+    reported_text = request.POST.get("seconds", "")
     seconds = (
-        min(int(reported), MAX_REPORT_SECONDS) if reported.isdecimal() and len(reported) < 6 else 0
+        min(int(reported_text), MAX_REPORT_SECONDS)
+        if reported_text.isdecimal() and len(reported_text) < 6
+        else 0
     )
-    services.note_reported_seconds(
+    services.record_reported_seconds(
         annotator=require_annotator(request, task, can_see), task=task, seconds=seconds
     )
     return HttpResponse(status=204)

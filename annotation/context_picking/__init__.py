@@ -1,1 +1,1 @@
-"""What a person is given to write about: a context, a goal, a challenge. For attempts and pages."""
+"""Assignment of contexts, goals and challenges to writers, for attempts and pages."""

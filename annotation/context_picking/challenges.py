@@ -5,7 +5,7 @@ import random
 from django.db.models import Count
 
 from annotation.models import Example
-from annotation.questions import are_verified
+from annotation.questions import build_verified_condition
 from core.data.adaptive_cache import read_or_count
 from tasks.models import Round
 
@@ -18,9 +18,10 @@ def draw_challenge(round: Round) -> str | None:
     names = list(round.task.config.challenges)
     if not names:
         return None
-    verified = count_verified_by_challenge(round)
-    fewest = min(verified.get(name, 0) for name in names)
-    return random.choice([name for name in names if verified.get(name, 0) == fewest])
+    verified_counts = count_verified_by_challenge(round)
+    fewest = min(verified_counts.get(name, 0) for name in names)
+    # By chance, so that two people at once are not led to the same one.
+    return random.choice([name for name in names if verified_counts.get(name, 0) == fewest])
 
 
 def count_verified_by_challenge(round: Round) -> dict[str, int]:
@@ -30,6 +31,6 @@ def count_verified_by_challenge(round: Round) -> dict[str, int]:
         challenge__isnull=False,
         retracted_at__isnull=True,
         by_program=False,
-    ).filter(are_verified())
+    ).filter(build_verified_condition())
     rows = verified_examples.values_list("challenge").annotate(Count("pk")).order_by()
     return read_or_count(f"challenges:{round.pk}", lambda: dict(rows))

@@ -1,4 +1,4 @@
-"""Writes about assignments: what a person is given to write about. Locks: docs/locking.md."""
+"""Writes to assignments. The locks are listed in docs/locking.md."""
 
 import random
 from collections.abc import Mapping
@@ -10,6 +10,11 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.context_picking.challenges import draw_challenge
+from annotation.context_picking.selectors import (
+    count_goal_uses,
+    draw_parent,
+    sort_contexts_by_use,
+)
 from annotation.models import Assignment, Example, GatePass, ShownExample
 from annotation.open_round import describe_closed_round
 from annotation.refusals import NoContext, NotAllowed, RoundClosed, UnsupportedField
@@ -25,38 +30,42 @@ def pass_gate(*, annotator: Annotator, task: Task) -> None:
     GatePass.objects.get_or_create(annotator=annotator, task=task)
 
 
-def check_can_be_asked(config: TaskConfig) -> None:
-    """Check that pages can show all inputs of the configuration. Raises Unfinished."""
-    if component := config.unfinished_input:
-        message = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
+def check_supported_inputs(config: TaskConfig) -> None:
+    """Check that pages can show all inputs of the configuration. Raises UnsupportedField."""
+    if component := config.unsupported_input:
+        message = _(
+            "This task asks for “%(title)s” (%(type)s), which isn't supported "
+            "yet. Choose another task."
+        )
         raise UnsupportedField(message % {"title": component.title, "type": component.type})
 
 
 def assign(
-    *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
+    *, annotator: Annotator, round: Round, is_fresh: bool = False, is_minimal_edit: bool = False
 ) -> Assignment:
     """Return the annotator's assignment in the round, creating one if needed.
 
-    fresh: whether to replace the current one. minimal_edit: whether to assign an earlier
-    example to change. A new assignment gets the least used context and goal. Locks the
-    round, so that simultaneous requests get different contexts. Raises RoundClosed,
-    NoContext, Unfinished.
+    is_fresh: whether to replace the current one. is_minimal_edit: whether a new one is to change
+    an earlier example. Otherwise, a new assignment gets the least used context and goal.
+
+    Locks the round, so that simultaneous requests get different contexts. Raises RoundClosed,
+    NoContext, UnsupportedField.
     """
-    check_can_be_asked(round.task.config)
+    check_supported_inputs(round.task.config)
     current = selectors.find_current_assignment(annotator, round)
-    if current and not fresh:
+    if current and not is_fresh:
         return current
     with transaction.atomic():
         # Looked for once more under the lock: another tab may have taken one meanwhile.
-        locked_round = _open_round(round.pk)
+        locked_round = _lock_open_round(round.pk)
         current = selectors.find_current_assignment(annotator, locked_round)
-        if current and not fresh:
+        if current and not is_fresh:
             return current
         if current:
             # Left before the next one is made, because assignment_one_current allows one.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
-        if minimal_edit:
+        if is_minimal_edit:
             return _assign_edit(annotator, locked_round)
         return Assignment.objects.create(
             annotator=annotator,
@@ -67,7 +76,7 @@ def assign(
         )
 
 
-def _open_round(pk: int) -> Round:
+def _lock_open_round(pk: int) -> Round:
     """Lock the round and return it. Raises RoundClosed unless it is open."""
     # Whoever assigns here waits, and then counts this assignment.
     round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
@@ -78,9 +87,9 @@ def _open_round(pk: int) -> Round:
 
 def _draw_context(round: Round, previous_assignment: Assignment | None) -> Context:
     # Two, so that a person who asks for another context gets another one where there is one.
-    candidates = list(selectors.order_contexts_by_use(round)[:2])
+    candidates = list(sort_contexts_by_use(round)[:2])
     if not candidates:
-        message = _("Nothing is left to write about in round %(number)d.")
+        message = _("No texts are left in round %(number)d. Come back when the owners add some.")
         raise NoContext(message % {"number": round.number})
     if (
         previous_assignment
@@ -99,7 +108,7 @@ def _draw_goal(round: Round, previous_goal: str = "") -> str:
     choices = [value for value in round.task.config.goal_choices if value != previous_goal]
     if not choices:
         return previous_goal
-    uses = selectors.count_goal_uses(round)
+    uses = count_goal_uses(round)
     fewest = min(uses.get(value, 0) for value in choices)
     return random.choice([value for value in choices if uses.get(value, 0) == fewest])
 
@@ -109,10 +118,10 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
 
     Call it with the round locked.
     """
-    parent = selectors.draw_parent(annotator, round)
+    parent = draw_parent(annotator, round)
     if parent is None:
         raise NoContext(
-            _("Examples to change appear once an earlier round is released. Write your own.")
+            _("Examples to edit appear after an earlier round is released. Write your own instead.")
         )
     note_shown_examples(annotator=annotator, examples=[parent.pk], way=ShownExample.Way.EDIT)
     return Assignment.objects.create(
@@ -126,40 +135,44 @@ def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
 
 
 def _copy_context(context: Context, round: Round) -> Context:
-    """Return the locked round's own copy of an earlier round's context.
+    """Return the locked round's own copy of an earlier round's context, creating it if missing.
 
-    The copy is retired from the start, so it is assigned only to people who change its
-    example.
+    A new copy is retired from the start. It is assigned only to people who edit an example about
+    the original.
     """
-    copied = {name: getattr(context, name) for name in ("fields", "tag", "metadata")}
+    copied_values = {name: getattr(context, name) for name in ("fields", "tag", "metadata")}
     return Context.objects.get_or_create(
-        round=round, digest=context.digest, defaults={**copied, "is_retired": True}
+        round=round, digest=context.digest, defaults={**copied_values, "is_retired": True}
     )[0]
 
 
-def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assignment:
+def assign_next(*, annotator: Annotator, round: Round | None, requested_kind: str) -> Assignment:
     """Assign the kind of work that a person requests.
 
-    want: `current` for their assignment, or another `context`, `goal` or `edit`. Raises
-    RoundClosed (also if round is None), NoContext, Unfinished.
+    requested_kind: `current` for their assignment, or another `context`, `goal` or `edit`. Raises
+    RoundClosed (also if round is None), NoContext, UnsupportedField.
     """
     if round is None:
-        raise RoundClosed(_("No round is open."))
-    fresh, minimal_edit = want in ("context", "edit"), want == "edit"
-    assignment = assign(annotator=annotator, round=round, fresh=fresh, minimal_edit=minimal_edit)
-    return change_goal(assignment=assignment) if want == "goal" else assignment
+        raise RoundClosed(_("No round is open. Come back when the next one opens."))
+    is_minimal_edit = requested_kind == "edit"
+    is_fresh = is_minimal_edit or requested_kind == "context"
+    assignment = assign(
+        annotator=annotator, round=round, is_fresh=is_fresh, is_minimal_edit=is_minimal_edit
+    )
+    return change_goal(assignment=assignment) if requested_kind == "goal" else assignment
 
 
 def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
     """Assign a sent-back example to its author, with its context and goal.
 
-    Locks the round, as `assign` does. Raises NotAllowed, RoundClosed.
+    Their other current assignment in the round ends. Locks the round. Raises NotAllowed,
+    RoundClosed.
     """
     with transaction.atomic():
-        round = _open_round(example.round_id)
+        round = _lock_open_round(example.round_id)
         # Under the lock, as the reviewer may have decided otherwise since the page was shown.
         if not selectors.is_sent_back(example):
-            raise NotAllowed(_("A reviewer has decided otherwise meanwhile. Nothing is to mend."))
+            raise NotAllowed(_("A reviewer has changed the decision. There's nothing left to fix."))
         current = selectors.find_current_assignment(annotator, round)
         if current and current.mends_id == example.pk:
             return current
@@ -181,24 +194,24 @@ def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
 
 
 def change_goal(*, assignment: Assignment) -> Assignment:
-    """Draw another goal for the same context. Locks the round, as `assign` does."""
+    """Draw another goal for the same context. Locks the round. Raises RoundClosed."""
     with transaction.atomic():
-        round = _open_round(assignment.round_id)
+        round = _lock_open_round(assignment.round_id)
         assignment.goal = _draw_goal(round, previous_goal=assignment.goal)
         assignment.save(update_fields=["goal"])
     return assignment
 
 
-def begin_with_saved_text(
+def use_saved_text_as_draft(
     *, assignment: Assignment, goal: str, inputs: Mapping[str, Any]
 ) -> Assignment:
     """Make a text saved in practice the draft, with the goal for which it was written.
 
-    If the task no longer has that goal, the assignment's goal stays. Locks the round, as
-    `assign` does. Raises RoundClosed.
+    If the task no longer has that goal, the assignment's goal stays. Locks the round. Raises
+    RoundClosed.
     """
     with transaction.atomic():
-        round = _open_round(assignment.round_id)
+        round = _lock_open_round(assignment.round_id)
         if goal in round.task.config.goal_choices:
             assignment.goal = goal
             assignment.save(update_fields=["goal"])
@@ -217,4 +230,5 @@ def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     assignment.draft = dict(inputs)
     if assignment.round.state != Round.State.CLOSED:
         assignment.draft_saved_at = timezone.now()
+    # No other column: another tab may have ended the assignment since it was read.
     assignment.save(update_fields=["draft", "draft_saved_at"])

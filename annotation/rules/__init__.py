@@ -1,1 +1,1 @@
-"""Pure rules about one example, for everybody: the verdict, near duplicates, the goal in words."""
+"""Pure rules about writing: near duplicates, prompts, typing evidence and reading limits."""

@@ -16,7 +16,7 @@ def split_goal(config: TaskConfig, goal: str) -> tuple[str, str, str]:
         return config.goal.text, "", ""
     text_before, _, text_after = config.goal.text.partition("{" + field + "}")
     words = next(
-        (label.goal or label.words) for label in config.labels(field) if label.value == goal
+        (label.goal or label.words) for label in config.get_labels(field) if label.value == goal
     )
     return text_before, words, text_after
 

@@ -12,18 +12,19 @@ MAX_SECONDS = 86_400.0  # seconds
 
 # An address with a dot behind the @; nine digits or more, which may stand in groups but are no
 # decimal such as 3.14159265.
-_ADDRESS = r"[\w.+-]+@[\w-]+\.\w+"
-_DECIMAL = r"(?:0|[1-9]\d*)\.\d+(?![()/.-]{0,2}\d)"
-_PHONE = rf"(?<![\w.,])(?!{_DECIMAL})\+?\d(?:[ ()/.-]{{0,2}}\d){{8,}}"
-_PERSONAL = re.compile(f"{_ADDRESS}|{_PHONE}")
+_ADDRESS_REGEX = r"[\w.+-]+@[\w-]+\.\w+"
+_DECIMAL_REGEX = r"(?:0|[1-9]\d*)\.\d+(?![()/.-]{0,2}\d)"
+_PHONE_REGEX = rf"(?<![\w.,])(?!{_DECIMAL_REGEX})\+?\d(?:[ ()/.-]{{0,2}}\d){{8,}}"
+_PERSONAL_PATTERN = re.compile(f"{_ADDRESS_REGEX}|{_PHONE_REGEX}")
 
 
 def read_typing_evidence(
     sent_values: Mapping[str, str], characters: int
 ) -> dict[str, float] | None:
-    """Return the pasted share of `characters`, and seconds to the first input and of typing.
+    """Return the typing evidence, or None if the browser sent incomplete or invalid values.
 
-    None if the browser reported incomplete or invalid values.
+    Keys of the result: `pasted` and `characters` (counts), `first_input` (seconds until the first
+    input) and `active` (seconds of typing).
     """
     try:
         pasted_characters, first_input_seconds, active_seconds = (
@@ -45,6 +46,6 @@ def read_typing_evidence(
     }
 
 
-def looks_personal(text: str) -> bool:
+def contains_contact_details(text: str) -> bool:
     """Return whether the text seems to contain an email address or a phone number."""
-    return _PERSONAL.search(text) is not None
+    return _PERSONAL_PATTERN.search(text) is not None

@@ -7,7 +7,7 @@ from typing import Any
 Mark = Mapping[str, Any]
 
 
-def marks_f1(
+def compute_marks_f1(
     predicted_marks: Sequence[Mark], true_marks: Sequence[Mark], *, overlap: bool = False
 ) -> float:
     """Compute the F1 (0-1) of predicted marks against true ones.
@@ -27,30 +27,40 @@ def marks_f1(
 
     Examples
     --------
-    >>> marks_f1([{"start": 0, "end": 4}, {"start": 9, "end": 12}], [{"start": 0, "end": 4}])
+    >>> marks = [{"start": 0, "end": 4}, {"start": 9, "end": 12}]
+    >>> compute_marks_f1(marks, marks[:1])
     0.6666666666666666
     """
     if not predicted_marks or not true_marks:
         return float(not predicted_marks and not true_marks)
     if not overlap:
         # As multisets, so that a mark given twice counts twice.
-        both = Counter(map(_key, predicted_marks)) & Counter(map(_key, true_marks))
-        return 2 * both.total() / (len(predicted_marks) + len(true_marks))
-    right = [
-        mark for mark in predicted_marks if any(_marks_meet(mark, other) for other in true_marks)
+        common_marks = Counter(map(_build_key, predicted_marks)) & Counter(
+            map(_build_key, true_marks)
+        )
+        return 2 * common_marks.total() / (len(predicted_marks) + len(true_marks))
+    right_marks = [
+        mark
+        for mark in predicted_marks
+        if any(_do_marks_overlap(mark, other) for other in true_marks)
     ]
-    reached = [
-        mark for mark in true_marks if any(_marks_meet(mark, other) for other in predicted_marks)
+    matched_true_marks = [
+        mark
+        for mark in true_marks
+        if any(_do_marks_overlap(mark, other) for other in predicted_marks)
     ]
-    precision, recall = len(right) / len(predicted_marks), len(reached) / len(true_marks)
+    precision, recall = (
+        len(right_marks) / len(predicted_marks),
+        len(matched_true_marks) / len(true_marks),
+    )
     return 2 * precision * recall / (precision + recall) if precision else 0.0
 
 
-def _key(mark: Mark) -> tuple[Any, ...]:
+def _build_key(mark: Mark) -> tuple[Any, ...]:
     return mark["start"], mark["end"], mark.get("tag")
 
 
-def _marks_meet(mark: Mark, other: Mark) -> bool:
+def _do_marks_overlap(mark: Mark, other: Mark) -> bool:
     # Ends are exclusive, so marks that only touch share no character.
-    apart = mark["end"] <= other["start"] or other["end"] <= mark["start"]
-    return not apart and mark.get("tag") == other.get("tag")
+    are_apart = mark["end"] <= other["start"] or other["end"] <= mark["start"]
+    return not are_apart and mark.get("tag") == other.get("tag")

@@ -2,28 +2,28 @@
 
 import regex
 
-from core.text.words import composed, holds
+from core.text.words import compose, contains_phrase
 
 PATTERN_SECONDS = 0.5  # that one search may take
 
 
-def contains(text: str, sought: str, language: str = "") -> bool:
-    """Return whether the text contains the phrase as whole words; see `holds`.
+def contains_text(text: str, sought: str, language: str = "") -> bool:
+    """Return whether the text contains the phrase as whole words; see `contains_phrase`.
 
-    >>> contains("It was  PARIS, in 1889.", "paris, in")
+    >>> contains_text("It was  PARIS, in 1889.", "paris, in")
     True
     """
-    return holds(text, sought, language=language)
+    return contains_phrase(text, sought, language=language)
 
 
-def matches(text: str, pattern: str) -> bool | None:
+def matches_pattern(text: str, pattern: str) -> bool | None:
     """Return whether the pattern matches somewhere in the NFC-normalised text.
 
     None if the search timed out. Raises ValueError for an invalid pattern.
     """
     try:
         # Owners write patterns, and one that backtracks must not hold a thread of the server.
-        return regex.search(pattern, composed(text), timeout=PATTERN_SECONDS) is not None
+        return regex.search(pattern, compose(text), timeout=PATTERN_SECONDS) is not None
     except TimeoutError:
         return None
     except regex.error as error:

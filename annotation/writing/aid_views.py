@@ -1,4 +1,4 @@
-"""The help with writing that a task's owners allow, each when a person asks for it."""
+"""The view that provides a writing aid when a person asks for it."""
 
 import logging
 
@@ -16,33 +16,33 @@ from annotation.models import Suggestion
 from annotation.writing import page
 from annotation.writing.forms import read_typed_values
 from annotation.writing.page import WritePage
-from annotation.writing.views import posted_assignment
+from annotation.writing.views import get_posted_assignment
 from core.errors import Refused
-from core.web.htmx import htmx_partial, render_page
+from core.web.htmx import is_htmx_partial, render_page
 from tasks.access import find_task
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
 Action = Suggestion.Action
-SILENT = {
-    "busy": gettext_noop("Many people are asking just now."),
-    "slow": gettext_noop("The generator took too long."),
+NO_ANSWER_REASONS = {
+    "busy": gettext_noop("Many people are using the suggestion model right now."),
+    "slow": gettext_noop("The suggestion model took too long."),
 }
-NO_ANSWER = gettext_noop("The generator did not answer.")
+NO_ANSWER_MESSAGE = gettext_noop("The suggestion model didn't answer.")
 
 
 @require_POST
-def support(request: HttpRequest, code: str) -> HttpResponse:
-    """Provide the help that the field `want` names, and store the typed text as the draft."""
+def show_aid(request: HttpRequest, code: str) -> HttpResponse:
+    """Provide the aid that the field `want` names, and store the typed text as the draft."""
     task = find_task(request, code)
     annotator = require_annotator(request, task)
     if is_gate_shut(request, task):
         return redirect("annotation:gate", code=code)
-    want = request.POST.get("want", "")
-    aid = find_aid(task.config, want)
+    button_value = request.POST.get("want", "")
+    aid = find_aid(task.config, button_value)
     if aid is None:
         raise Http404
-    assignment = posted_assignment(request, annotator, task)
+    assignment = get_posted_assignment(request, annotator, task)
     inputs, message, status = (
         read_typed_values(task.config, assignment.context.fields, request.POST),
         "",
@@ -50,13 +50,15 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
     )
     save_draft(assignment=assignment, inputs=inputs)
     try:
-        aid.give(assignment, want, inputs)
+        aid.provide_help(assignment, button_value, inputs)
     except Refused as error:
         message, status = str(error), error.status
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
-        message, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
-    return _show_page(request, WritePage.of(assignment, opened=want), message, status)
+        message, status = _(NO_ANSWER_REASONS.get(error.reason, NO_ANSWER_MESSAGE)), 503
+    return _show_page(
+        request, WritePage.from_assignment(assignment, opened_aid=button_value), message, status
+    )
 
 
 def _show_page(
@@ -66,10 +68,10 @@ def _show_page(
 
     message: why there is no help; empty otherwise.
     """
-    if not message and not htmx_partial(request):
+    if not message and not is_htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.
-        query = {"support": write_page.opened}
+        query = {"support": write_page.opened_aid}
         return redirect(reverse("annotation:write", args=[write_page.task.code], query=query))
-    part = "work" if write_page.opened in (Action.USE, Action.EDIT) else "support"
-    values = {**write_page.values(), "support_said": message}
-    return render_page(request, page.TEMPLATE, values, part=part, status=status)
+    part = "work" if write_page.opened_aid in (Action.USE, Action.EDIT) else "support"
+    values = {**write_page.build_context(), "support_said": message}
+    return render_page(request, page.TEMPLATE, values, block_name=part, status=status)

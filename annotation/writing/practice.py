@@ -1,8 +1,8 @@
-"""Trying the model without an account: nothing is stored.
+"""Practice against the model without an account; nothing is stored.
 
-The passages are those of the task's own examples. Nobody is assigned these, so no text that was
-tried out in practice counts. Where a text needs no passage, its writer may keep one that fooled the
-model: by their browser alone, until they have an account (`core/web/kept_text.py`).
+The passages come from the task's own examples. These are never assigned, so texts about them never
+count. If a text needs no passage and fooled the model, its writer may save it. It then stays in
+their browser until they have an account (`core/web/guest_text.py`).
 """
 
 import random
@@ -22,26 +22,31 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotation.access import is_gate_shut
 from annotation.attempts.live_targets import (
     build_model_inputs,
-    get_answers_now,
     get_failure_code,
+    request_answers,
 )
 from annotation.attempts.services import build_outputs, judge_answers
-from annotation.context_picking.services import check_can_be_asked
+from annotation.context_picking.services import check_supported_inputs
 from annotation.models import Example, TargetOutput
 from annotation.open_round import find_live_round
 from annotation.refusals import CapReached, NoContext
 from annotation.writing import page
+from annotation.writing.forms import find_unchanged_fields
 from annotation.writing.page import WritePage
 from annotation.writing.practice_talk import Talk, load_talk
-from annotation.writing.talk_views import read_said, read_taken_back, show_refused
-from annotation.writing.uploads import LARGEST_BODY, receive_form
+from annotation.writing.talk_views import (
+    read_next_turn,
+    read_turn_to_take_back,
+    render_refused_talk,
+)
+from annotation.writing.uploads import MAX_BODY_BYTES, receive_form
 from annotation.writing.views import render_refusal
 from core.errors import Refused
-from core.text.words import composed
-from core.web.bodies import takes
-from core.web.htmx import htmx_partial, render_page
-from core.web.kept_text import KeptText, keep_text, seal, unseal
-from core.web.throttles import AN_HOUR, is_used_up
+from core.text.words import compose
+from core.web.bodies import limit_body
+from core.web.guest_text import GuestText, seal_text, store_sealed_text, unseal_text
+from core.web.htmx import is_htmx_partial, render_page
+from core.web.throttles import REQUESTS_PER_HOUR, is_used_up
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
@@ -50,41 +55,44 @@ from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import EndpointError, Prediction
 
 Status = Example.Outcome
-Answered = tuple[Sequence[RoundTarget], Sequence[Prediction]]
-"""Models, and what each of them says."""
-Answers = Callable[[Mapping[str, Any]], Sequence[Prediction]]
-"""Asks models; raises EndpointError and Refused."""
+TargetAnswers = tuple[Sequence[RoundTarget], Sequence[Prediction]]
+"""Models, and their answers in the same order."""
+AnswerFunction = Callable[[Mapping[str, Any]], Sequence[Prediction]]
+"""A function that asks models; raises EndpointError and Refused."""
 
 
 @dataclass(frozen=True)
 class Opponent:
     """The models to fool in practice.
 
-    url: of the practice page. name: of a single model that is in no round; empty otherwise.
+    url: the address of the practice page. name: the name of a single model that is in no round;
+    empty otherwise.
     """
 
     round: Round
-    entries: Callable[[], Sequence[RoundTarget]]
-    answers: Answers
+    list_entries: Callable[[], Sequence[RoundTarget]]
+    get_answers: AnswerFunction
     url: str
     name: str = ""
 
     @classmethod
-    def of_round(cls, round: Round) -> "Opponent":
+    def build_for_round(cls, round: Round) -> "Opponent":
         """Return an opponent that consists of all targets of the round."""
 
         def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-            return get_answers_now(list_targets(round), inputs)
+            return request_answers(list_targets(round), inputs)
 
         url = reverse("annotation:try-out", args=[round.task.code])
         return cls(round, lambda: list_targets(round), answers, url)
 
-    def ask(self, inputs: Mapping[str, Any]) -> Answered:
-        """Ask the targets and return them with their answers. Raises EndpointError."""
-        return self.entries(), self.answers(inputs)
+    def ask_models(self, inputs: Mapping[str, Any]) -> TargetAnswers:
+        """Ask the models; return their entries and their answers. Raises EndpointError, Refused."""
+        return self.list_entries(), self.get_answers(inputs)
 
     @classmethod
-    def alone(cls, task: Task, name: str, url: str, answers: Answers) -> "Opponent":
+    def build_for_model(
+        cls, task: Task, name: str, url: str, answers: AnswerFunction
+    ) -> "Opponent":
         """Return an opponent that is a single model in no round.
 
         answers: function that asks the model.
@@ -95,52 +103,78 @@ class Opponent:
         return cls(round, lambda: entries, answers, url, name)
 
 
-@takes(LARGEST_BODY)
+@limit_body(MAX_BODY_BYTES)
 @login_not_required
 @require_http_methods(["GET", "POST"])
-def try_out(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the write page with the task's targets to anybody; nothing is stored."""
+def show_try_out(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the write page with the task's targets to anybody; nothing is stored.
+
+    Raises Http404 if the task has no live round, or does not let the person try it.
+    """
     task = find_task(request, code)
     round = find_live_round(task)
     if not can_try_out(request.user, task) or round is None:
         raise Http404
-    return practise(request, Opponent.of_round(round))
+    return show_practice_page(request, Opponent.build_for_round(round))
 
 
-def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
+def show_practice_page(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     """Show the page on which anybody practises writing against the opponent; nothing is stored."""
     task = opponent.round.task
     if is_gate_shut(request, task):
         return redirect(reverse("annotation:gate", args=[task.code], query={"for": "try"}))
     try:
-        check_can_be_asked(task.config)
+        check_supported_inputs(task.config)
     except Refused as error:
         return render_refusal(request, error, task)
     if request.method == "POST":
-        return _submit(request, opponent)
+        return _handle_post(request, opponent)
     if not task.config.practice_contexts:
-        message = _("There is nothing to practise on: no example of this task shows its passage.")
+        message = _("This task doesn't have any texts for practice yet.")
         return render_refusal(request, NoContext(message), task)
     talk = load_talk(request, opponent.url)
     # The task may have lost passages since the conversation began.
     if talk and task.config.talk and talk.place < len(task.config.practice_contexts):
         return page.render_write_page(request, _build_page(opponent, talk))
-    return page.render_write_page(request, _start_practice_page(opponent))
+    write_page = _fill_from_example(opponent, request.GET.get("example", ""))
+    return page.render_write_page(request, write_page or _build_random_practice_page(opponent))
 
 
-def start_practice(round: Round, opened_aid: str = "") -> WritePage:
-    """Return a practice page with a random context and goal.
+def build_practice_page(round: Round, opened_aid: str = "", example: str = "") -> WritePage:
+    """Return a practice page with a random context and goal, or filled with a good example.
 
-    The task must have practice contexts.
+    example: the index of the good example. The task must have practice contexts.
     """
-    return replace(_start_practice_page(Opponent.of_round(round)), opened=opened_aid)
+    opponent = Opponent.build_for_round(round)
+    # Numbers come from links, which outlive a change of the examples.
+    write_page = _fill_from_example(opponent, example) or _build_random_practice_page(opponent)
+    return replace(write_page, opened_aid=opened_aid)
 
 
-def _start_practice_page(opponent: Opponent) -> WritePage:
+def _build_random_practice_page(opponent: Opponent) -> WritePage:
     config = opponent.round.task.config
-    place = random.randrange(len(config.practice_contexts))
+    assignment_id = random.randrange(len(config.practice_contexts))
     return _build_page(
-        opponent, Talk(opponent.url, place, random.choice(config.goal_choices or [""]))
+        opponent, Talk(opponent.url, assignment_id, random.choice(config.goal_choices or [""]))
+    )
+
+
+def _fill_from_example(opponent: Opponent, number: str) -> WritePage | None:
+    """Return a page with the text of a good example of the task; None if there is none."""
+    config = opponent.round.task.config
+    examples = config.examples.good[: page.MAX_FILLERS]
+    if not number.isdecimal() or int(number) >= len(examples):
+        return None
+    example = examples[int(number)]
+    goal = str(example.input.get(config.goal.field, "")) if config.goal.field else ""
+    text = example.input.get(config.text_field)
+    is_known = example.context in config.practice_contexts and goal in (config.goal_choices or [""])
+    if not text or not is_known:
+        return None
+    place = config.practice_contexts.index(example.context)
+    write_page = _build_page(opponent, Talk(opponent.url, place, goal))
+    return (
+        replace(write_page, start_values={config.text_field: text}) if write_page.fillers else None
     )
 
 
@@ -156,99 +190,115 @@ def _build_page(opponent: Opponent, talk: Talk) -> WritePage:
         talk.goal,
         practice_url=opponent.url,
         opponent=opponent.name,
-        practised=talk.row if config.talk else None,
+        practice_conversation=talk.row if config.talk else None,
     )
 
 
-def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
-    place, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
+def _handle_post(request: HttpRequest, opponent: Opponent) -> HttpResponse:
+    assignment_id, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
     config = opponent.round.task.config
-    places = map(str, range(len(config.practice_contexts)))
+    valid_ids = map(str, range(len(config.practice_contexts)))
     # The form is not of this task, or was made before its configuration changed.
-    if place not in places or goal not in (config.goal_choices or [""]):
+    if assignment_id not in valid_ids or goal not in (config.goal_choices or [""]):
         raise Http404
-    begun_talk = Talk(opponent.url, int(place), goal)
+    begun_talk = Talk(opponent.url, int(assignment_id), goal)
     if config.talk:
         talk = load_talk(request, opponent.url)
         # Another tab may have begun a conversation about another passage.
-        begun_talk = talk if talk and (talk.place, talk.goal) == (int(place), goal) else begun_talk
-        if "say" in request.POST or read_taken_back(request):
-            return _talk(request, opponent, begun_talk)
-    return _judge(request, opponent, begun_talk)
+        begun_talk = (
+            talk if talk and (talk.place, talk.goal) == (int(assignment_id), goal) else begun_talk
+        )
+        if "say" in request.POST or read_turn_to_take_back(request):
+            return _change_talk(request, opponent, begun_talk)
+    return _show_verdict(request, opponent, begun_talk)
 
 
-def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
+def _change_talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
     """Add a turn to the conversation, or take one back."""
     try:
-        if back := read_taken_back(request):
-            talk.take_back(*back)
+        if back := read_turn_to_take_back(request):
+            talk.take_back_turn(*back)
         else:
-            _say(request, opponent, talk)
+            _send_turn(request, opponent, talk)
     except Refused as error:
-        return show_refused(request, _build_page(opponent, talk), error)
-    talk.keep(request)
+        return render_refused_talk(request, _build_page(opponent, talk), error)
+    talk.store_in_session(request)
     # So that reloading the page does not say the turn again.
-    if not htmx_partial(request):
+    if not is_htmx_partial(request):
         return redirect(opponent.url)
-    return render_page(request, page.TEMPLATE, _build_page(opponent, talk).values(), part="talk")
+    return render_page(
+        request, page.TEMPLATE, _build_page(opponent, talk).build_context(), block_name="talk"
+    )
 
 
-def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
+def _send_turn(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
     """Ask the model for an answer to the posted turn. Raises Refused.
 
     A failure is stored in the conversation with the turn.
     """
     round, config = opponent.round, opponent.round.task.config
-    text, at = read_said(request)
+    text, turn_index = read_next_turn(request)
     assert config.talk is not None
-    text = composed(text).strip()
-    talk.check(config.talk, text, at)
-    check_tries(request)
-    turns = talk.say(config.talk, text)
+    text = compose(text).strip()
+    talk.check_turn(config.talk, text, turn_index)
+    count_practice_try(request)
+    turns = talk.set_next_turn(config.talk, text)
     context = config.practice_contexts[talk.place]
     try:
-        _entries, answers = opponent.ask(
+        _entries, answers = opponent.ask_models(
             build_model_inputs(round, context, {config.talk.name: turns})
         )
     except EndpointError as error:
         talk.failure = get_failure_code(error)
         return
-    talk.hear(str(answers[0].output[config.answer_field]))
+    talk.add_answer(str(answers[0].output[config.answer_field]))
 
 
-def check_tries(request: HttpRequest) -> None:
-    """Check the hourly limit of practice tries per IP address. Raises CapReached."""
+def count_practice_try(request: HttpRequest) -> None:
+    """Count one more practice try of the IP address. Raises CapReached above the hourly limit."""
     if is_used_up("try-out", get_adapter().get_client_ip(request)):
         message = ngettext(
-            "You have used the %(number)d practice try of this hour.",
-            "You have used the %(number)d practice tries of this hour.",
-            AN_HOUR["try-out"],
+            "You've reached the limit of %(number)d practice try an hour. Try again later.",
+            "You've reached the limit of %(number)d practice tries an hour. Try again later.",
+            REQUESTS_PER_HOUR["try-out"],
         )
-        raise CapReached(message % {"number": AN_HOUR["try-out"]})
+        raise CapReached(message % {"number": REQUESTS_PER_HOUR["try-out"]})
 
 
-def _judge(request: HttpRequest, opponent: Opponent, begun_talk: Talk) -> HttpResponse:
+def _show_verdict(request: HttpRequest, opponent: Opponent, begun_talk: Talk) -> HttpResponse:
     """Show the verdict on the submitted text, or on the marked answer of a conversation."""
     round, config = opponent.round, opponent.round.task.config
     write_page = _build_page(opponent, begun_talk)
-    form = write_page.form(*receive_form(request, round.task))
+    form = write_page.build_form(*receive_form(request, round.task))
     if not form.is_valid():
         return page.render_write_page(request, write_page, form=form, status=422)
     try:
         target_answers, inputs = _ask_opponent(request, opponent, begun_talk, form.inputs)
     except Refused as error:
-        return page.show_refused(request, write_page, error, form)
+        return page.render_refused_page(request, write_page, error, form)
     except EndpointError as error:
-        return page.show_failed(request, write_page, get_failure_code(error), form)
+        return page.render_failed_page(request, write_page, get_failure_code(error), form)
     example, outputs = _build_unsaved(write_page, inputs, *target_answers)
     if config.talk:
         # The next is another one.
-        Talk(opponent.url, begun_talk.place, begun_talk.goal).keep(request)
+        Talk(opponent.url, begun_talk.place, begun_talk.goal).store_in_session(request)
     panel = {
         **page.build_verdict_panel(example, config, outputs),
         "kept": _seal_text(config, example),
     }
+    if find_unchanged_fields(config, form.inputs, write_page.text_to_change):
+        panel |= _build_lesson()
     return page.render_write_page(request, write_page, panel, form=form)
+
+
+def _build_lesson() -> dict[str, Any]:
+    """Return the panel's values for a prompt that was submitted unchanged.
+
+    The text is not the writer's own, so it has no verdict and cannot be saved.
+    """
+    heading = _("The model's answer")
+    no_verdict = {"outcome": "", "possible_catch": None, "near_miss": None, "you_said": ""}
+    return {**no_verdict, "heading": heading, "kept": "", "is_unchanged": True}
 
 
 def _seal_text(config: TaskConfig, example: Example) -> str:
@@ -257,45 +307,50 @@ def _seal_text(config: TaskConfig, example: Example) -> str:
     It counts if it may have fooled the model and needs no passage. Guests' files are not
     stored, and a model's turns in a conversation count only live.
     """
-    is_apart = config.gives == "passage" or config.talk or any(c.is_media for c in config.input)
-    if is_apart or example.outcome not in (Status.FOOLED, Status.UNDECIDED):
+    cannot_count = (
+        config.context_role == "passage" or config.talk or any(c.is_media for c in config.input)
+    )
+    if cannot_count or example.outcome not in (Status.FOOLED, Status.UNDECIDED):
         return ""
-    return seal(KeptText(example.round.task.code, example.goal, example.inputs))
+    return seal_text(GuestText(example.round.task.code, example.goal, example.inputs))
 
 
 @login_not_required
 @require_POST
-def keep(request: HttpRequest, code: str) -> HttpResponse:
-    """Save a practice text in a cookie, and redirect to the account with which it will count."""
+def keep_text_for_account(request: HttpRequest, code: str) -> HttpResponse:
+    """Save a practice text in a cookie, and redirect to the write page or to sign-up for guests.
+
+    Raises Http404 for an invalid or expired text.
+    """
     task = find_task(request, code)
-    text = unseal(sealed_text := request.POST.get("kept", ""))
+    text = unseal_text(sealed_text := request.POST.get("kept", ""))
     if text is None or text.task != task.code:
         raise Http404
     write_url = reverse("annotation:write", args=[task.code])
-    signed_in = request.user.is_authenticated
-    place = write_url if signed_in else reverse("account_signup", query={"next": write_url})
-    response = redirect(place)
-    keep_text(response, sealed_text)
+    is_signed_in = request.user.is_authenticated
+    next_url = write_url if is_signed_in else reverse("account_signup", query={"next": write_url})
+    response = redirect(next_url)
+    store_sealed_text(response, sealed_text)
     return response
 
 
 def _ask_opponent(
     request: HttpRequest, opponent: Opponent, begun_talk: Talk, inputs: Mapping[str, Any]
-) -> tuple[Answered, dict[str, Any]]:
+) -> tuple[TargetAnswers, dict[str, Any]]:
     """Return the models' answers, and the inputs in the stored format.
 
     A conversation already contains its answer. Raises Refused, EndpointError.
     """
     round, config = opponent.round, opponent.round.task.config
     if config.talk is None:
-        check_tries(request)
+        count_practice_try(request)
         context = config.practice_contexts[begun_talk.place]
-        return opponent.ask(build_model_inputs(round, context, inputs)), dict(inputs)
+        return opponent.ask_models(build_model_inputs(round, context, inputs)), dict(inputs)
     turns = inputs[config.talk.name]
     # Time and fingerprint are only stored, and practice stores nothing.
-    answer = Prediction({config.answer_field: begun_talk.answer_after(turns)}, None, 0.0, {})
-    whole = {**inputs, config.talk.name: [*begun_talk.opening, *turns]}
-    return (opponent.entries(), [answer]), whole
+    answer = Prediction({config.answer_field: begun_talk.find_answer_after(turns)}, None, 0.0, {})
+    stored_inputs = {**inputs, config.talk.name: [*begun_talk.opening_turns, *turns]}
+    return (opponent.list_entries(), [answer]), stored_inputs
 
 
 def _build_unsaved(

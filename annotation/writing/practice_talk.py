@@ -1,4 +1,4 @@
-"""A conversation in practice: kept in the person's session alone, one at a time."""
+"""Practice conversations: stored only in the person's session, one at a time."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from annotation.attempts.conversation_services import (
-    build_opening,
-    check_can_be_said,
+    build_opening_turns,
+    check_next_turn,
     list_spoken_turns,
     strip_turns,
 )
@@ -25,7 +25,7 @@ Turns = list[dict[str, Any]]
 class Talk:
     """A practice conversation about one context, for one goal.
 
-    url: address of the practice page. place: index of the context among the practice
+    url: the address of the practice page. place: the index of the context among the practice
     contexts. said, failure: as in `Conversation`.
     """
 
@@ -41,7 +41,7 @@ class Talk:
         """Return the conversation as an unsaved row, for the page."""
         return Conversation(turns=self.turns, said=self.said, failure=self.failure)
 
-    def keep(self, request: HttpRequest) -> None:
+    def store_in_session(self, request: HttpRequest) -> None:
         """Store the conversation in the session; remove it if it has no turn."""
         # One turn is only the system message with which a conversation opens.
         if self.said or len(self.turns) > 1:
@@ -49,40 +49,48 @@ class Talk:
         else:
             request.session.pop(SESSION_KEY, None)
 
-    def check(self, component: Component, text: str, at: int) -> None:
-        """Check that the text may be the next turn. Raises Stale, Unsaid, CapReached."""
-        if at != len(self.turns):
-            raise StaleForm(_("You went on in another window. Your turn was not sent."))
-        check_can_be_said(self.turns, component, text)
+    def check_turn(self, component: Component, text: str, turn_index: int) -> None:
+        """Check that the text may be the next turn. Raises StaleForm, InvalidTurn, CapReached."""
+        if turn_index != len(self.turns):
+            raise StaleForm(
+                _("The conversation continued in another window, so this message wasn't sent.")
+            )
+        check_next_turn(self.turns, component, text)
 
-    def say(self, component: Component, text: str) -> Turns:
+    def set_next_turn(self, component: Component, text: str) -> Turns:
         """Set the person's next turn; return all turns for the model."""
-        self.turns = self.turns or build_opening(component)
+        self.turns = self.turns or build_opening_turns(component)
         self.said, self.failure = text, ""
         return strip_turns([*self.turns, {"role": "user", "text": text}])
 
-    def hear(self, answer: str) -> None:
+    def add_answer(self, answer: str) -> None:
         """Append the person's turn with the model's answer."""
-        own = {"role": "user", "text": self.said}
-        self.turns, self.said = [*self.turns, own, {"role": "assistant", "text": answer}], ""
+        own_turn = {"role": "user", "text": self.said}
+        self.turns, self.said = [*self.turns, own_turn, {"role": "assistant", "text": answer}], ""
 
-    def take_back(self, place: int, edit: bool) -> None:
-        """Take back a turn, as `conversation_services.take_back_turn` does. Raises Stale."""
-        chosen_turn = dict(enumerate(self.turns)).get(place)
+    def take_back_turn(self, turn_index: int, keeps_text: bool) -> None:
+        """Take back a turn of the person and all later ones.
+
+        keeps_text: whether the turn's text stays for editing. Raises StaleForm if there is no such
+        turn.
+        """
+        chosen_turn = dict(enumerate(self.turns)).get(turn_index)
         if chosen_turn is None or chosen_turn["role"] != "user":
-            raise StaleForm(_("This turn is not there any more."))
-        self.turns, self.failure = self.turns[:place], ""
-        self.said = chosen_turn["text"] if edit else ""
+            raise StaleForm(_("This turn no longer exists. Reload the page."))
+        self.turns, self.failure = self.turns[:turn_index], ""
+        self.said = chosen_turn["text"] if keeps_text else ""
 
-    def answer_after(self, turns: Sequence[Any]) -> str:
-        """Return the model's answer that follows these turns. Raises Stale."""
+    def find_answer_after(self, turns: Sequence[Any]) -> str:
+        """Return the model's answer that follows these turns. Raises StaleForm."""
         spoken = list_spoken_turns(self.turns)
         if spoken[: len(turns)] != [*turns] or len(spoken) == len(turns):
-            raise StaleForm(_("The conversation went on in another window. Mark the answer again."))
+            raise StaleForm(
+                _("The conversation continued in another window. Mark the answer again.")
+            )
         return str(spoken[len(turns)]["text"])
 
     @property
-    def opening(self) -> Turns:
+    def opening_turns(self) -> Turns:
         """Return the system messages."""
         return [turn for turn in self.turns if turn["role"] == "system"]
 

@@ -1,4 +1,4 @@
-"""Files that come with a form: stored before the form is checked, so that a refusal keeps them."""
+"""Store the files of a form before the form is checked, so that a refusal does not lose them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,21 +9,25 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import Annotator
 from core.errors import Refused, Unavailable
-from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES
+from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES_MESSAGE
 from core.web.throttles import is_used_up
 from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.models import Task
 
-LARGEST_BODY = 64 * 2**20
-"""A larger file than may be stored is refused in the form, where everything else stays."""
+MAX_BODY_BYTES = 64 * 2**20
+"""The largest request body.
+
+Larger than the limit of a file, so that the form can refuse the file and keep everything else.
+"""
 
 
 def receive_form(
     request: HttpRequest, task: Task, annotator: Annotator | None = None
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Return the form's data with files replaced by digests, and messages on rejected files.
+    """Store the files of a form; return its data with digests, and messages on rejected files.
 
-    annotator: None in practice, where files are deleted after a day.
+    The data has a file's digest in place of the file. The messages are by field name. annotator:
+    None in practice, where files are deleted after a day.
     """
     fields = {
         component.name: component.kind.element
@@ -43,7 +47,7 @@ def receive_form(
         try:
             # Before reading: a large file must not fill the memory.
             if (file.size or 0) > MAX_BYTES:
-                raise Refused(_(TOO_MANY_BYTES))
+                raise Refused(_(TOO_MANY_BYTES_MESSAGE))
             if is_used_up("media", quota_owner):
                 raise Refused(_(TOO_OFTEN_MESSAGE))
             value = store_media(task=task, kind=kind, data=file.read(), sent_by=annotator)

@@ -5,40 +5,44 @@ from typing import Any
 
 from django import forms
 
-from core.text.words import composed
+from core.text.words import compose
+from tasks.config.field_types.criteria import format_criteria
 from tasks.config.field_types.media import DIGEST_PATTERN, MAX_ALT_CHARS
 from tasks.config.field_types.spans import format_marks
 
 
 class TextChoiceField(forms.ChoiceField):
-    """A choice among texts, with line breaks normalised as browsers change them."""
+    """A choice among texts; submitted texts are normalised before the comparison."""
 
     def to_python(self, value: Any) -> str:
-        return composed(str(super().to_python(value)))
+        return compose(str(super().to_python(value)))
 
 
-class _Coloured:
-    """A mixin for choices some of which have a colour besides their label."""
+class _ColouredChoices:
+    """A mixin for choices that can have colours."""
 
     colours: Mapping[str, str] = {}
 
-    def create_option(self, name: str, value: Any, *args: Any, **more: Any) -> dict[str, Any]:
-        option: dict[str, Any] = super().create_option(name, value, *args, **more)  # type: ignore[misc]
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option: dict[str, Any] = super().create_option(name, value, *args, **kwargs)  # type: ignore[misc]
         if colour := self.colours.get(str(value)):
             option["attrs"]["class"] = f"colour-{colour}"
         return option
 
 
-class RadioSelect(_Coloured, forms.RadioSelect):
+class RadioSelect(_ColouredChoices, forms.RadioSelect):
     """A single choice, with colours."""
 
 
-class CheckboxSelectMultiple(_Coloured, forms.CheckboxSelectMultiple):
+class CheckboxSelectMultiple(_ColouredChoices, forms.CheckboxSelectMultiple):
     """A multiple choice, with colours."""
 
 
 class Marks(forms.Textarea):
-    """A text area with one mark per line; a script adds the selected text with a tag's button."""
+    """A text area with one mark per line.
+
+    A script adds the selected text when the button of a tag is pressed.
+    """
 
     template_name = "annotation/_marks.html"
     choices: Sequence[tuple[str, str]] = ()
@@ -48,6 +52,22 @@ class Marks(forms.Textarea):
         context: dict[str, Any] = super().get_context(name, format_marks(value), attrs)
         context["widget"]["tags"] = tags = [tag for tag, _ in self.choices]
         context["widget"]["buttons"] = [(tag, self.colours.get(tag, "")) for tag in tags]
+        return context
+
+
+class CriteriaLines(forms.Textarea):
+    """A text area with one criterion per line."""
+
+    template_name = "annotation/_criteria_lines.html"
+    has_points = False
+
+    def __init__(self, attrs: Mapping[str, Any]) -> None:
+        super().__init__({name: value for name, value in attrs.items() if name != "points"})
+        self.has_points = bool(attrs.get("points"))
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_context(name, format_criteria(value), attrs)
+        context["widget"]["has_points"] = self.has_points
         return context
 
 
@@ -68,6 +88,7 @@ class Ranking(forms.Widget):
         return context
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Mapping[str, str] | None:
+        # A form posts one field per text, all of one name; programs send a list.
         chosen_places = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
         texts = (text for text, _ in self.choices)
         # A form that was tampered with may send fewer places, or more.

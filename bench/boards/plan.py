@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-SHOTS = 6
+SHOT_COUNT = 6
 Steps = tuple[tuple[str, ...], ...]
 """Which stages a model is trained on, one training after another."""
 
@@ -24,7 +24,7 @@ class Entry:
         return ", then ".join(" and ".join(stages) for stages in self.steps)
 
 
-def entries(stages: Sequence[str]) -> list[Entry]:
+def list_entries(stages: Sequence[str]) -> list[Entry]:
     """The models of a task with these stages, two or three, in the order of their collection."""
     one, two = stages[:2]
     every = tuple(stages)
@@ -46,11 +46,11 @@ def entries(stages: Sequence[str]) -> list[Entry]:
         Entry("MiniLM, all, seed 1", "minilm", (every,), seed=1),
         Entry("MiniLM, all, int8", "minilm-int8", (every,)),
         Entry("SmolLM2, no example", "language-model"),
-        Entry(f"SmolLM2, {SHOTS} examples", "language-model", ((one,),)),
+        Entry(f"SmolLM2, {SHOT_COUNT} examples", "language-model", ((one,),)),
     ]
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A question: how many points a model gains on some sets over another one."""
 
     question: str
@@ -59,7 +59,9 @@ class Asked(NamedTuple):
     sets: tuple[str, ...]
 
 
-def asked(stages: Sequence[str], sets: Sequence[str], everything: Sequence[str]) -> list[Asked]:
+def list_questions(
+    stages: Sequence[str], sets: Sequence[str], everything: Sequence[str]
+) -> list[Question]:
     """What the page answers; it was fixed before any model was trained.
 
     sets: those that were collected like the stages, in the same order. everything: all sets that
@@ -68,15 +70,15 @@ def asked(stages: Sequence[str], sets: Sequence[str], everything: Sequence[str])
     (one, two), (first, second) = stages[:2], sets[:2]
     both = f"{one} + {two}" if len(stages) > 2 else "all"
     every = tuple(everything)
-    found = [Asked("next", "starter", f"MiniLM, {one}", (second,))]
+    found = [Question("next", "starter", f"MiniLM, {one}", (second,))]
     if len(stages) > 2:
-        found.append(Asked("next", f"MiniLM, {one}", f"MiniLM, {both}", (sets[2],)))
+        found.append(Question("next", f"MiniLM, {one}", f"MiniLM, {both}", (sets[2],)))
     return [
         *found,
-        Asked("own", f"MiniLM, {one}", f"MiniLM, {both}", (second,)),
-        Asked("forgotten", f"MiniLM, {one}", f"MiniLM, {one} then {two}", (first,)),
-        Asked("forgotten", f"MiniLM, {one}", f"MiniLM, {both}", (first,)),
-        Asked("seed", "MiniLM, all", "MiniLM, all, seed 1", every),
-        Asked("int8", "MiniLM, all", "MiniLM, all, int8", every),
-        Asked("shots", "SmolLM2, no example", f"SmolLM2, {SHOTS} examples", every),
+        Question("own", f"MiniLM, {one}", f"MiniLM, {both}", (second,)),
+        Question("forgotten", f"MiniLM, {one}", f"MiniLM, {one} then {two}", (first,)),
+        Question("forgotten", f"MiniLM, {one}", f"MiniLM, {both}", (first,)),
+        Question("seed", "MiniLM, all", "MiniLM, all, seed 1", every),
+        Question("int8", "MiniLM, all", "MiniLM, all, int8", every),
+        Question("shots", "SmolLM2, no example", f"SmolLM2, {SHOT_COUNT} examples", every),
     ]

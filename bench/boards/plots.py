@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ROOT / "bench" / "boards.json"
 PICTURES = ROOT / "docs" / "pictures"
-NAMES = {"sentiment": "Sentiment", "nli": "NLI", "hate-speech": "Hate speech"}
-WORDS = {"next": "next round", "own": "its own round", "forgotten": "earlier round"}
+TASK_NAMES = {"sentiment": "Sentiment", "nli": "NLI", "hate-speech": "Hate speech"}
+QUESTION_TITLES = {"next": "next round", "own": "its own round", "forgotten": "earlier round"}
 SHADES = {
     "language-model": "c", "minilm": "a", "minilm-int8": "a", "frozen": "a", "starter": "a",
     "starter-int8": "a", "people": "d",
@@ -46,60 +46,69 @@ Panels = Mapping[str, Sequence[Dot]]
 
 def write_plots(tasks: Mapping[str, Any]) -> None:
     """Replace the plots."""
-    for name, plot in pictures(tasks).items():
+    for name, plot in draw_plots(tasks).items():
         (PICTURES / name).write_text(plot)
 
 
-def _text(value: float, *, sign: bool) -> str:
+def _format_value(value: float, *, sign: bool) -> str:
     return f"{value:{'+' if sign else ''}.1f}".replace("-", "−")
 
 
-def pictures(tasks: Mapping[str, Any]) -> dict[str, str]:
+def draw_plots(tasks: Mapping[str, Any]) -> dict[str, str]:
     """Return the plots by file name."""
-    models = {NAMES[task]: _dots_of_models(board) for task, board in tasks.items()}
-    gains = {words: _dots_of_gains(tasks, question) for question, words in WORDS.items()}
+    models = {TASK_NAMES[task]: _build_model_dots(board) for task, board in tasks.items()}
+    gains = {
+        words: _build_gain_dots(tasks, question) for question, words in QUESTION_TITLES.items()
+    }
     people = {
-        NAMES[task]: _dots_of_people(board) for task, board in tasks.items() if board["people"]
+        TASK_NAMES[task]: _build_people_dots(board)
+        for task, board in tasks.items()
+        if board["people"]
     }
     return {
-        "boards-models.svg": svg(models, "Accuracy in percent (possible ranks)", (0, 100)),
-        "boards-rounds.svg": svg(gains, "Points of accuracy gained", _around_0(gains)),
-        "boards-people.svg": svg(people, "Accuracy in percent", (0, 100)),
+        "boards-models.svg": draw_svg(models, "Accuracy in percent (possible ranks)", (0, 100)),
+        "boards-rounds.svg": draw_svg(
+            gains, "Points of accuracy gained", _find_symmetric_scale(gains)
+        ),
+        "boards-people.svg": draw_svg(people, "Accuracy in percent", (0, 100)),
     }
 
 
-def _dots_of_models(board: Mapping[str, Any]) -> list[Dot]:
+def _build_model_dots(board: Mapping[str, Any]) -> list[Dot]:
     """Return the accuracy of each model of a task."""
-    return [Dot(_ranked(model), model["accuracy"], _shade(model)) for model in board["models"]]
+    return [
+        Dot(_format_rank(model), model["accuracy"], _choose_shade(model))
+        for model in board["models"]
+    ]
 
 
-def _dots_of_gains(tasks: Mapping[str, Any], question: str) -> list[Dot]:
+def _build_gain_dots(tasks: Mapping[str, Any], question: str) -> list[Dot]:
     """Return what each training gained on the sets that a question is about, over all tasks."""
     dots = []
     for task, board in tasks.items():
         for change in board["changes"]:
             if change["question"] == question:
-                label = f"{NAMES[task]}, {change['sets'][0]}: {_short(change)}"
+                label = f"{TASK_NAMES[task]}, {change['sets'][0]}: {_shorten_change(change)}"
                 dots.append(Dot(label, change["points"], "a"))
     return dots
 
 
-def _dots_of_people(board: Mapping[str, Any]) -> list[Dot]:
+def _build_people_dots(board: Mapping[str, Any]) -> list[Dot]:
     """Return people's accuracy on each set, and below it that of the best model."""
     dots = []
     for compared in board["people"]:
-        name, best = compared["set"], _model(board, compared["best"])
+        name, best = compared["set"], _find_model(board, compared["best"])
         dots.append(Dot(f"{name}: people", compared["people"], SHADES["people"]))
-        dots.append(Dot(compared["best"], best["sets"][name], _shade(best)))
+        dots.append(Dot(compared["best"], best["sets"][name], _choose_shade(best)))
     return dots
 
 
-def _shade(model: Mapping[str, Any]) -> str:
+def _choose_shade(model: Mapping[str, Any]) -> str:
     """Return the colour of a model's kind."""
     return SHADES.get(model["kind"], "b")
 
 
-def _around_0(panels: Panels) -> tuple[float, float]:
+def _find_symmetric_scale(panels: Panels) -> tuple[float, float]:
     """A scale with 0 in the middle that has room for all whiskers, in steps of 20."""
     ends = [
         abs(dot.cell[end]) for dots in panels.values() for dot in dots for end in ("low", "high")
@@ -108,19 +117,19 @@ def _around_0(panels: Panels) -> tuple[float, float]:
     return -most, most
 
 
-def _ranked(model: Mapping[str, Any]) -> str:
+def _format_rank(model: Mapping[str, Any]) -> str:
     return f"{model['model']} ({model['first']}–{model['last']})"
 
 
-def _short(change: Mapping[str, Any]) -> str:
+def _shorten_change(change: Mapping[str, Any]) -> str:
     return f"{change['before']} → {change['after']}".replace("MiniLM, ", "")
 
 
-def _model(board: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _find_model(board: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return next(model for model in board["models"] if model["model"] == name)
 
 
-def svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
+def draw_svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
     """Dots with whiskers in light and dark colours, readable without them: each has its label."""
     low, high = scale
     lines: list[str] = []
@@ -136,7 +145,7 @@ def svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
         for dot in dots:
             y += LINE
             ends = x(dot.cell["low"]), x(dot.cell["high"])
-            middle, value = y - 4, _text(dot.cell["value"], sign=low < 0)
+            middle, value = y - 4, _format_value(dot.cell["value"], sign=low < 0)
             lines += [
                 f'<text class="end" x="{LEFT - 10}" y="{y}">{escape(dot.label)}</text>',
                 f'<g class="{dot.shade}"><path class="bar" d="M{ends[0]} {middle}H{ends[1]}"/>'
@@ -145,11 +154,13 @@ def svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
             ]
         y += 6
     ticks = [low + part * (high - low) / 4 for part in range(5)]
-    grid = [
-        f'<path class="{"zero" if tick == 0 else "grid"}" d="M{x(tick)} {TOP}V{y}"/>'
-        f'<text class="middle" x="{x(tick)}" y="{y + 16}">{_text(tick, sign=False)[:-2]}</text>'
-        for tick in ticks
-    ]
+    grid = []
+    for tick in ticks:
+        tick_text = _format_value(tick, sign=False)[:-2]
+        grid.append(
+            f'<path class="{"zero" if tick == 0 else "grid"}" d="M{x(tick)} {TOP}V{y}"/>'
+            f'<text class="middle" x="{x(tick)}" y="{y + 16}">{tick_text}</text>'
+        )
     size = f"{LEFT + PLOT + RIGHT} {y + 26}"
     head = f'<text class="head" x="8" y="18">{escape(title)}</text>'
     parts = [

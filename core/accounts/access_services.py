@@ -1,27 +1,28 @@
-"""Operators end a person's access: at once, by whatever door they came."""
+"""Suspend people, change administrator rights, and end all access to an account."""
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.db import transaction
 
-from core.accounts.administrators import keep_one
+from core.accounts.administrators import check_administrator_remains
 from core.accounts.models import ApiToken, User
 from core.accounts.services import log
 from core.accounts.tokens import revoke_token
 
 
 @transaction.atomic
-def set_suspended(*, user: User, is_suspended: bool, actor: User | None) -> None:
+def change_suspension(*, user: User, is_suspended: bool, actor: User | None) -> None:
     """Suspend a person, or lift the suspension.
 
-    Suspending ends their sessions and tokens. Their work and roles are kept, and the roles apply
-    again afterwards. actor: None for a command. Locks all administrators. Raises
-    LastAdministrator.
+    Suspending ends their sessions and revokes their tokens. Their work and roles are kept. The
+    roles apply again once the suspension is lifted.
+
+    actor: None for a management command. Locks all administrators. Raises LastAdministrator.
     """
     if is_suspended:
         # First, as it locks: of two administrators who suspend each other one stays.
-        keep_one(leaving_ids=[user.pk])
+        check_administrator_remains(leaving_ids=[user.pk])
         end_access(user=user, actor=actor)
     User.objects.filter(pk=user.pk).update(is_active=not is_suspended)
     action = "person.suspended" if is_suspended else "person.admitted"
@@ -29,30 +30,34 @@ def set_suspended(*, user: User, is_suspended: bool, actor: User | None) -> None
 
 
 @transaction.atomic
-def set_administrator(*, user: User, administers: bool, actor: User | None) -> None:
+def change_administrator_rights(*, user: User, is_administrator: bool, actor: User | None) -> None:
     """Grant or revoke a person's administrator rights for the site.
 
     Locks all administrators. Raises LastAdministrator.
     """
-    if not administers:
-        keep_one(leaving_ids=[user.pk])
-    user.is_superuser = administers
+    if not is_administrator:
+        # First, under its locks: of the last two, both could otherwise leave at once.
+        check_administrator_remains(leaving_ids=[user.pk])
+    user.is_superuser = is_administrator
     user.save(update_fields=["is_superuser"])
-    action = "person.administrator" if administers else "person.no_administrator"
+    action = "person.administrator" if is_administrator else "person.no_administrator"
     log(actor, action, user.email, user=user.email, person=user.pk)
 
 
-def has_confirmed(user: User, address: str) -> bool:
+def is_address_confirmed(user: User, address: str) -> bool:
     """Return whether the person has confirmed on this site that the address is theirs."""
-    confirmed = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
-    return bool(confirmed.exists())
+    confirmed_addresses = EmailAddress.objects.filter(
+        user=user, email__iexact=address, verified=True
+    )
+    return bool(confirmed_addresses.exists())
 
 
 @transaction.atomic
-def take_over(*, user: User) -> None:
-    """End every access that somebody else may have to an account.
+def secure_account(*, user: User) -> None:
+    """End all access to an account that somebody else may have.
 
-    The password is ended by allauth, not here.
+    Ends its sessions, revokes its tokens, and deletes its passkeys and second factors. The caller,
+    allauth, removes the password.
     """
     end_access(user=user, actor=None)
     Authenticator.objects.filter(user=user).delete()
@@ -61,7 +66,10 @@ def take_over(*, user: User) -> None:
 
 @transaction.atomic
 def end_access(*, user: User, actor: User | None) -> int:
-    """End every session and token of a person, who may sign in again; return how many tokens."""
+    """End every session of a person and revoke their tokens; return the number of tokens.
+
+    The person may sign in again.
+    """
     for session in UserSession.objects.filter(user=user):
         session.end()
     tokens = list(ApiToken.objects.filter(user=user))

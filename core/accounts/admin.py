@@ -8,20 +8,20 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from core.accounts.access_services import end_access, set_suspended
-from core.accounts.administrators import are_all, keep_one
-from core.accounts.erasures import name_of, note_erasure
+from core.accounts.access_services import change_suspension, end_access
+from core.accounts.administrators import are_all_administrators, check_administrator_remains
+from core.accounts.erasure_log import get_erasure_name, record_erasure
 from core.accounts.models import ApiToken, Erasure, User
-from core.accounts.people import person
-from core.accounts.reauthentication import did_recently
+from core.accounts.people import get_person
+from core.accounts.reauthentication import has_authenticated_recently
 from core.accounts.tokens import revoke_token
 from core.mail.addresses import AddressField
-from core.web.refusals import as_form_error, as_message
+from core.web.refusals import show_as_form_error, show_as_message
 
 
-def _ask_again(request: HttpRequest) -> None:
+def _require_recent_authentication(request: HttpRequest) -> None:
     """Raise ReauthenticationRequired for a POST unless the person authenticated recently."""
-    if request.method == "POST" and not did_recently(request):
+    if request.method == "POST" and not has_authenticated_recently(request):
         raise ReauthenticationRequired
 
 
@@ -44,8 +44,8 @@ class AccountForm(UserChangeForm):
     def clean(self) -> dict[str, Any]:
         cleaned_data: dict[str, Any] = super().clean() or self.cleaned_data
         if not (cleaned_data.get("is_active") and cleaned_data.get("is_superuser")):
-            with as_form_error(self):  # the admin saves in the same transaction
-                keep_one(leaving_ids=[self.instance.pk])
+            with show_as_form_error(self):  # the admin saves in the same transaction
+                check_administrator_remains(leaving_ids=[self.instance.pk])
         return cleaned_data
 
 
@@ -71,65 +71,65 @@ class UserAdmin(BaseUserAdmin):
         )
     ]
 
-    def changeform_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to change an address or a role, as for one's own account."""
-        _ask_again(request)
-        return super().changeform_view(request, *more, **named)
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Show and process Django's page. A POST requires recent authentication."""
+        _require_recent_authentication(request)
+        return super().changeform_view(request, *args, **kwargs)
 
-    def user_change_password(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to set another person's password."""
-        _ask_again(request)
-        return super().user_change_password(request, *more, **named)
+    def user_change_password(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Set another person's password. The administrator must have authenticated recently."""
+        _require_recent_authentication(request)
+        return super().user_change_password(request, *args, **kwargs)
 
-    def delete_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to delete an account."""
-        _ask_again(request)
-        return super().delete_view(request, *more, **named)
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Delete an account. The administrator must have authenticated recently."""
+        _require_recent_authentication(request)
+        return super().delete_view(request, *args, **kwargs)
 
-    def changelist_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to delete several accounts, but not for the other actions."""
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Show the accounts or run an action; deletion requires recent authentication."""
         if request.POST.get("action") == "delete_selected":
-            _ask_again(request)
-        return super().changelist_view(request, *more, **named)
+            _require_recent_authentication(request)
+        return super().changelist_view(request, *args, **kwargs)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return Django's result; deleting the last administrators counts as protected."""
+        """Return Django's result, with an obstacle added if no administrator would remain."""
         objects, model_counts, missing_permissions, protected_objects = super().get_deleted_objects(
             objs, request
         )
-        if are_all([user.pk for user in objs]):
+        if are_all_administrators([user.pk for user in objs]):
             protected_objects = [*protected_objects, "The site would have no administrator."]
         return objects, model_counts, missing_permissions, protected_objects
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        keep_one(leaving_ids=[obj.pk])
-        note_erasure(Erasure.Kind.PERSON, name_of(obj))
+        check_administrator_remains(leaving_ids=[obj.pk])
+        record_erasure(Erasure.Kind.PERSON, get_erasure_name(obj))
         super().delete_model(request, obj)
 
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        keep_one(leaving_ids=[user.pk for user in queryset])
+        check_administrator_remains(leaving_ids=[user.pk for user in queryset])
         for user in queryset:
-            note_erasure(Erasure.Kind.PERSON, name_of(user))
+            record_erasure(Erasure.Kind.PERSON, get_erasure_name(user))
         super().delete_queryset(request, queryset)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Save the user; deactivating one also ends their sessions and revokes their tokens."""
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data:
-            set_suspended(user=obj, is_suspended=not obj.is_active, actor=person(request))
+            change_suspension(user=obj, is_suspended=not obj.is_active, actor=get_person(request))
 
-    @admin.action(description="Suspend: sign out, revoke tokens, let in no more")
+    @admin.action(description="Suspend: sign out, revoke tokens, block sign-in")
     def suspend(self, request: HttpRequest, users: QuerySet[User]) -> None:
-        for user in users.exclude(pk=person(request).pk):
-            with as_message(request):
-                set_suspended(user=user, is_suspended=True, actor=person(request))
+        for user in users.exclude(pk=get_person(request).pk):
+            with show_as_message(request):
+                change_suspension(user=user, is_suspended=True, actor=get_person(request))
 
     @admin.action(description="Sign out everywhere and revoke tokens")
     def end_access(self, request: HttpRequest, users: QuerySet[User]) -> None:
         for user in users:
-            end_access(user=user, actor=person(request))
+            end_access(user=user, actor=get_person(request))
 
 
 @admin.register(ApiToken)
@@ -147,8 +147,8 @@ class TokenAdmin(admin.ModelAdmin):
         return False
 
     def delete_model(self, request: HttpRequest, obj: ApiToken) -> None:
-        revoke_token(token=obj, actor=person(request))
+        revoke_token(token=obj, actor=get_person(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         for token in queryset:
-            revoke_token(token=token, actor=person(request))
+            revoke_token(token=token, actor=get_person(request))

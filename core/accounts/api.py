@@ -1,4 +1,4 @@
-"""The API's views about oneself, and how a write is answered once."""
+"""The API's views of one's own account, and the decorator of all writing requests."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -14,15 +14,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.accounts.forms import TokenForm
-from core.accounts.idempotency import HEADER, answer_once
+from core.accounts.idempotency import KEY_HEADER, answer_once
 from core.accounts.models import ApiToken
-from core.accounts.people import person
-from core.accounts.reauthentication import did_recently
-from core.accounts.services import annotator_of
+from core.accounts.people import get_person
+from core.accounts.reauthentication import has_authenticated_recently
+from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token, revoke_token
 from core.errors import Refused
 from core.web.api import read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 
 View = TypeVar("View", bound=APIView)
 Handler = Callable[..., Response]
@@ -31,28 +31,35 @@ Handler = Callable[..., Response]
 def write(
     operation: str, takes: Any = empty, gives: Any = empty, *, is_secret: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator that declares a writing operation: its name, body and responses.
+    """Return a decorator for methods of views that write. Every write of the API uses it.
 
-    Every write of the API uses it. A request that is repeated with the same Idempotency-Key is
-    executed once. is_secret: whether the response contains a secret and is stored encrypted.
+    It declares the operation in the API's schema. It also executes a request only once, even if
+    the client repeats it with the same Idempotency-Key.
+
+    operation: the operation's id in the schema. takes: the serializer of the request's body. gives:
+    the serializer of the response, or one for each status. is_secret: whether the response contains
+    a secret, so that it is stored encrypted.
     """
     key = OpenApiParameter(
-        HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
+        KEY_HEADER,
+        str,
+        OpenApiParameter.HEADER,
+        description="The same key is done once, for a day.",
     )
     describe = extend_schema(
         operation_id=operation, parameters=[key], request=takes, responses=gives
     )
 
-    def described(handler: Handler) -> Handler:
+    def decorate(handler: Handler) -> Handler:
         @wraps(handler)
-        def answered(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
-            user = person(request)  # no write is public
+        def handle_once(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
+            user = get_person(request)  # no write is public
             work = partial(handler, view, request, *args, **kwargs)
             return answer_once(request, user, work, is_secret=is_secret)
 
-        return describe(answered)  # type: ignore[no-any-return]
+        return describe(handle_once)  # type: ignore[no-any-return]
 
-    return described
+    return decorate
 
 
 class Token(serializers.ModelSerializer[ApiToken]):
@@ -68,9 +75,9 @@ class Token(serializers.ModelSerializer[ApiToken]):
 class NewToken(serializers.Serializer[Any]):
     """The settings of a token to create."""
 
-    name = request_field(TokenForm, "name")
-    scopes = request_field(TokenForm, "scopes")
-    days = request_field(TokenForm, "days")
+    name = build_request_field(TokenForm, "name")
+    scopes = build_request_field(TokenForm, "scopes")
+    days = build_request_field(TokenForm, "days")
 
 
 class MadeToken(Token):
@@ -95,7 +102,7 @@ class MeView(APIView):
     @extend_schema(operation_id="me_get", responses=Me)
     def get(self, request: Request) -> Response:
         """Return the token's owner, its scopes and when it expires."""
-        body = {"pseudonym": annotator_of(person(request)).pseudonym, "token": request.auth}
+        body = {"pseudonym": get_annotator(get_person(request)).pseudonym, "token": request.auth}
         return Response(Me(body).data)
 
 
@@ -110,26 +117,26 @@ class Tokens(generics.ListAPIView[ApiToken]):
         return ApiToken.objects.filter(user=self.request.user.pk)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Require a recently entered password for creating tokens, even for a repeated request.
+        """Refuse to create a token unless the person has authenticated recently. Raises Refused.
 
-        The response to a repeated request contains the secret, too. Raises Refused.
+        The rule also applies to a repeated request, because its response contains the secret.
         """
         super().initial(request, *args, **kwargs)
-        if request.method == "POST" and not did_recently(request._request):
+        if request.method == "POST" and not has_authenticated_recently(request._request):
             address = request.build_absolute_uri(reverse("account_reauthenticate"))
             raise Refused(
-                f"Give your password again at {address}, then make the token.",
+                f"Enter your password again at {address}, then create the token.",
                 code="reauthenticate",
                 status=403,
             )
 
     @write("tokens_create", NewToken, {201: MadeToken}, is_secret=True)
     def post(self, request: Request) -> Response:
-        """Create a token. Requires that you entered your password on the site minutes before.
+        """Create a token. You must have confirmed your identity on the site shortly before.
 
         Only this response, and the response to a repeat of this request, contains the key.
         """
-        token, key = create_token(user=person(request), **read(NewToken, request))
+        token, key = create_token(user=get_person(request), **read(NewToken, request))
         return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)
 
 
@@ -140,9 +147,12 @@ class TokenView(APIView):
 
     @write("tokens_revoke", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke a token immediately. A token can only revoke itself."""
+        """Revoke a token immediately.
+
+        In a session you can revoke any of your tokens. With a token you can revoke only that token.
+        """
         own_tokens = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
         if request.auth is not None:
             own_tokens = own_tokens.filter(pk=request.auth.pk)
-        revoke_token(token=generics.get_object_or_404(own_tokens, pk=pk), actor=person(request))
+        revoke_token(token=generics.get_object_or_404(own_tokens, pk=pk), actor=get_person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -7,9 +7,11 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        """Connect a receiver for confirmed addresses, whatever code confirms them."""
+        """Connect a receiver that runs when any code confirms an address."""
         from allauth.account.models import EmailAddress
 
-        from core.accounts.counting import note_address
+        from core.accounts.counting import count_confirmed_address
 
-        post_save.connect(note_address, sender=EmailAddress, dispatch_uid="note_address")
+        post_save.connect(
+            count_confirmed_address, sender=EmailAddress, dispatch_uid="count_confirmed_address"
+        )

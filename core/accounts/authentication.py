@@ -1,4 +1,4 @@
-"""Who a request of the API is from, and what its token may do."""
+"""Authentication of API requests by token, and the scopes that a token needs."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -27,21 +27,31 @@ class TokenAuthentication(BaseAuthentication):
         token = find_token(words[1].decode("latin-1")) if len(words) == 2 else None
         if token is None:
             raise exceptions.AuthenticationFailed(
-                "This token is unknown or was revoked. Make one on your account page."
+                "This token is unknown or has been revoked. Create one on your account page."
             )
-        if token.is_over:
+        # Said apart from an unknown token, because its owner can make a new one.
+        if token.is_expired:
             raise exceptions.AuthenticationFailed(
-                f"The token {token} ended on {token.expires_at:%Y-%m-%d}. Make another one on your "
-                "account page."
+                f"The token {token} expired on {token.expires_at:%Y-%m-%d}. Create a new one on "
+                "your account page."
             )
         if not token.user.is_active:
-            raise exceptions.AuthenticationFailed("This account is switched off.")
-        if token.user.is_of_panel:
-            raise exceptions.AuthenticationFailed("People of a panel work on the site's pages.")
+            raise exceptions.AuthenticationFailed("This account is suspended.")
+        if token.user.is_panel_participant:
+            raise exceptions.AuthenticationFailed(
+                "Panel participants can only use the site's pages."
+            )
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def get_needed_scope(view: object, *, is_read: bool) -> str | None:
+    """Return the scope that a token needs for a view; None if tokens cannot use the view."""
+    if is_read:
+        return getattr(view, "read_scope", Scope.READ)
+    return getattr(view, "write_scope", None)
 
 
 class HasScope(BasePermission):
@@ -55,16 +65,14 @@ class HasScope(BasePermission):
         is_read = request.method in SAFE_METHODS
         if request.auth is None:
             return request.user.is_authenticated or (is_read and getattr(view, "is_public", False))
-        kind, usual = ("read_scope", Scope.READ) if is_read else ("write_scope", None)
-        needed_scope = getattr(view, kind, usual)
-        if needed_scope is None:
+        scope = get_needed_scope(view, is_read=is_read)
+        if scope is None:
             raise exceptions.PermissionDenied(
                 "Tokens cannot do this. Sign in on the site.", "session_only"
             )
-        if needed_scope not in cast(ApiToken, request.auth).scopes:
+        if scope not in cast(ApiToken, request.auth).scopes:
             raise exceptions.PermissionDenied(
-                f"This token lacks the scope {needed_scope}. Make one that has it on your account "
-                "page.",
+                f"This token lacks the scope {scope}. Create one with it on your account page.",
                 "scope",
             )
         return True

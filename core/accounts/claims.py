@@ -1,22 +1,22 @@
-"""What an OpenID Connect provider's claims say: who comes, by which address, in which groups.
+"""Read an OpenID Connect provider's claims: the person's id, address and groups.
 
-Pure: `userinfo` and `id_token` are dicts as they came from JSON, and either may be empty. Providers
-differ from the specification, and what they get wrong must never give anybody more.
+Pure: `userinfo` and `id_token` are decoded JSON objects, and either may be empty. Providers deviate
+from the specification; their mistakes must never give anybody more access.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Claims = Mapping[str, Any]
-LONGEST_SUBJECT = 255
-"""Letters of `sub` (OpenID Connect Core, section 2)."""
+MAX_SUBJECT_CHARS = 255
+"""The maximum length of `sub` in characters (OpenID Connect Core, section 2)."""
 
 
 class WrongClaims(ValueError):
     """Raised for claims that do not identify a person."""
 
 
-def subject_of(*sources: Claims) -> str:
+def find_subject(*sources: Claims) -> str:
     """Return the provider's id of the person. Raises WrongClaims.
 
     All sources must name the same person: userinfo of another person must not be used (OpenID
@@ -26,10 +26,10 @@ def subject_of(*sources: Claims) -> str:
     if not subjects:
         raise WrongClaims("no claims came")
     subject = subjects[0]
-    if not isinstance(subject, str) or not 1 <= len(subject) <= LONGEST_SUBJECT:
-        raise WrongClaims(f"sub is not a text of 1 to {LONGEST_SUBJECT} characters")
+    if not isinstance(subject, str) or not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
+        raise WrongClaims(f"sub is not a text of 1 to {MAX_SUBJECT_CHARS} characters")
     if not subject.isprintable():
-        raise WrongClaims("sub holds control characters")
+        raise WrongClaims("sub contains control characters")
     if any(other != subject for other in subjects):
         raise WrongClaims("sub of userinfo is not that of the id token")
     return subject
@@ -44,7 +44,7 @@ def check_party(id_token: Claims, client: str) -> None:
         raise WrongClaims("azp of the id token names another client")
 
 
-def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
+def find_address(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
     """Return the person's address, or "", and whether the provider confirms it.
 
     ADFS sends the address only in the id token. Of the sources that have this address, one must
@@ -53,12 +53,12 @@ def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
     sources = (userinfo, id_token)
     addresses = [source["email"] for source in sources if isinstance(source.get("email"), str)]
     address: str = next(filter(None, addresses), "")
-    about = [
+    address_claims = [
         source["email_verified"]
         for source in sources
         if "email_verified" in source and source.get("email") == address
     ]
-    return address, bool(address and about) and all(map(_is_true, about))
+    return address, bool(address and address_claims) and all(map(_is_true, address_claims))
 
 
 def _is_true(claim: Any) -> bool:
@@ -66,10 +66,11 @@ def _is_true(claim: Any) -> bool:
     return claim is True or claim == "true"
 
 
-def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
-    """Return the groups of the first source that has the claim; None if no source has it.
+def find_groups(sources: Sequence[Claims], claim: str) -> set[str] | None:
+    """Return the groups of the first source that has the claim; None if they are unknown.
 
-    A text is a single group, as ADFS sends it. Values other than texts and numbers are ignored.
+    A text or a number is a single group, as ADFS sends it. Other values are ignored. The groups are
+    unknown if no source has the claim, or if it has values but no usable name.
     """
     for source in sources:
         groups = source.get(claim)
@@ -90,7 +91,7 @@ def _is_name(group: Any) -> bool:
     return is_scalar and str(group) != "" and str(group).isprintable()
 
 
-def authenticated_at(id_token: Claims) -> int | None:
+def find_authentication_time(id_token: Claims) -> int | None:
     """Return when the person authenticated at the provider, in seconds since 1970.
 
     None if the provider does not say.
@@ -99,8 +100,11 @@ def authenticated_at(id_token: Claims) -> int | None:
     return auth_time if isinstance(auth_time, int) and not isinstance(auth_time, bool) else None
 
 
-def are_elsewhere(sources: Sequence[Claims], claim: str) -> bool:
-    """Return whether the claim only links to the groups, as Microsoft Entra does above 200."""
+def are_groups_elsewhere(sources: Sequence[Claims], claim: str) -> bool:
+    """Return whether the claim only links to the groups.
+
+    Microsoft Entra sends such a claim for a person in more than 200 groups.
+    """
     return any(
         source.get("hasgroups") is True
         or (isinstance(names := source.get("_claim_names"), Mapping) and claim in names)

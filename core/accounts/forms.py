@@ -7,17 +7,36 @@ from allauth.account.models import EmailAddress
 from allauth.core import context
 from allauth.mfa.base import forms as mfa_forms
 from allauth.mfa.totp.forms import ActivateTOTPForm
+from allauth.mfa.webauthn.forms import AddWebAuthnForm
 from django import forms
 from django.conf import settings
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import ApiToken, User
-from core.accounts.tokens import LONGEST
+from core.accounts.tokens import MAX_TOKEN_DAYS
+
+NEW_PASSWORD_LABELS = {
+    "oldpassword": _("Current password"),
+    "password1": _("New password"),
+    "password2": _("Confirm new password"),
+}
 
 
-class _PasswordForm(forms.Form):
-    """A form with its lost-password link at the end, so that Tab moves from address to password."""
+class _PlainForm(forms.Form):
+    """A form whose fields have labels but no placeholders, in which allauth repeats the labels."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs.pop("placeholder", None)
+
+
+class _PasswordForm(_PlainForm):
+    """A form without the link for lost passwords, which allauth adds as a help text.
+
+    Templates show the link at the end, so that Tab goes from the address to the password.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -26,8 +45,37 @@ class _PasswordForm(forms.Form):
                 self.fields[name].help_text = ""
 
 
+class _NewPasswordForm(_PlainForm):
+    """A form for choosing a password, with a single line about all the rules."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password1"].help_text = _(
+            "Use at least 8 characters. Avoid common passwords and your name."
+        )
+        for name, label in NEW_PASSWORD_LABELS.items():
+            if name in self.fields:
+                self.fields[name].label = label
+
+
+class SignupForm(_NewPasswordForm, allauth_forms.SignupForm):  # type: ignore[misc]
+    """A form for a new account."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password1"].label = _("Password")
+
+
+class SetPasswordForm(_NewPasswordForm, allauth_forms.SetPasswordForm):  # type: ignore[misc]
+    """A form for the first password of an account."""
+
+
+class ResetPasswordKeyForm(_NewPasswordForm, allauth_forms.ResetPasswordKeyForm):  # type: ignore[misc]
+    """A form for a new password, opened by the link in a mail."""
+
+
 class LoginForm(_PasswordForm, allauth_forms.LoginForm):  # type: ignore[misc]
-    """A form for signing in with address and password."""
+    """A form for signing in with an address and a password."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -36,70 +84,89 @@ class LoginForm(_PasswordForm, allauth_forms.LoginForm):  # type: ignore[misc]
 
 
 class ReauthenticateForm(_PasswordForm, allauth_forms.ReauthenticateForm):  # type: ignore[misc]
-    """A form that asks for the password again."""
+    """A form that asks for the password again before a sensitive change."""
 
 
-class ChangePasswordForm(_PasswordForm, allauth_forms.ChangePasswordForm):  # type: ignore[misc]
+class ChangePasswordForm(  # type: ignore[misc]
+    _NewPasswordForm, _PasswordForm, allauth_forms.ChangePasswordForm
+):
     """A form for replacing the password, which asks for the old one."""
 
 
-class _OfDigits(forms.Form):
-    """A form for a code, for which a phone shows a numeric keypad."""
+class _DigitsForm(_PlainForm):
+    """A form for a numeric code, for which phones show a numeric keypad."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["code"].widget.attrs["inputmode"] = "numeric"
 
 
-class _OfDigitsAlone(_OfDigits):
-    """A form for a code that has the focus, because the page asks for nothing else."""
+class _FocusedDigitsForm(_DigitsForm):
+    """A form for a code. Its field has the focus, because the page has no other field."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["code"].widget.attrs["autofocus"] = True
 
 
-class CodeForm(_OfDigitsAlone, mfa_forms.AuthenticateForm):  # type: ignore[misc]
-    """A form for the code after the password."""
+class CodeForm(_FocusedDigitsForm, mfa_forms.AuthenticateForm):  # type: ignore[misc]
+    """A form for the second-factor code that is requested after the password."""
 
 
-class CodeAgainForm(_OfDigitsAlone, mfa_forms.ReauthenticateForm):  # type: ignore[misc]
-    """A form for a code before a change of how the person signs in."""
+class CodeAgainForm(_FocusedDigitsForm, mfa_forms.ReauthenticateForm):  # type: ignore[misc]
+    """A form for a code that is requested before a change to how the person signs in."""
 
 
-class ActivateCodeForm(_OfDigits, ActivateTOTPForm):  # type: ignore[misc]
-    """A form for the first code of an app, below the QR code that the app scans."""
+class ActivateCodeForm(_DigitsForm, ActivateTOTPForm):  # type: ignore[misc]
+    """A form for the first code of an authenticator app, below the QR code that the app scans."""
 
 
-class ResetPasswordForm(allauth_forms.ResetPasswordForm):  # type: ignore[misc]
-    """A form for an address to which a link for a new password is mailed."""
+class AddKeyForm(AddWebAuthnForm):  # type: ignore[misc]
+    """A form for a new passkey or security key."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "passwordless" in self.fields:
+            self.fields["passwordless"].label = _("Use this key as a passkey")
+            self.fields["passwordless"].help_text = _(
+                "A passkey signs you in without a password. It asks for your PIN or fingerprint."
+            )
+
+
+class ResetPasswordForm(_PlainForm, allauth_forms.ResetPasswordForm):  # type: ignore[misc]
+    """A form for the address to which a link for setting a new password is mailed."""
 
     def clean_email(self) -> str:
-        """Return the address, and drop accounts for which it may be another person's.
+        """Return the address. Remove from `users` the accounts to which no link may be sent.
 
-        An account is kept if its owner confirmed the address, or if it is the only address of an
-        account without a confirmed one, as on sites that do not ask for confirmation.
+        An account stays in `users` if its owner confirmed the address. It also stays if the address
+        is its only one and no address is confirmed, as on sites that do not require confirmation.
+        In both cases, the account must be allowed to have a password.
         """
         address: str = super().clean_email()
         self.users: list[User] = [
-            user for user in self.users if _gives(address, user) and _may_have_password(user)
+            user
+            for user in self.users
+            if _is_address_accepted(address, user) and _may_have_password(user)
         ]
         return address
 
 
 def _may_have_password(user: User) -> bool:
-    """Return whether the person may use a password: only some may if others use the provider.
+    """Return whether the user may have a password.
 
-    Signed-in people may choose one, to confirm changes of sign-in.
+    If PASSWORD_SIGN_IN is "administrators", only they may, because everybody else signs in through
+    the provider. The person who is signed in may always set one, to confirm changes to their
+    sign-in.
     """
-    is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
-    return not is_closed or user.is_superuser or user == context.request.user
+    is_provider_required = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
+    return not is_provider_required or user.is_superuser or user == context.request.user
 
 
-def _gives(address: str, user: User) -> bool:
-    confirmed = EmailAddress.objects.filter(user=user, verified=True)
-    if confirmed.exists():
-        return bool(confirmed.filter(email__iexact=address).exists())
+def _is_address_accepted(address: str, user: User) -> bool:
+    confirmed_addresses = EmailAddress.objects.filter(user=user, verified=True)
+    if confirmed_addresses.exists():
+        return bool(confirmed_addresses.filter(email__iexact=address).exists())
     return user.email.lower() == address.lower()
 
 
@@ -109,20 +176,21 @@ class TokenForm(forms.Form):
     name = forms.CharField(
         max_length=100,
         label=_("Name"),
-        help_text=_("What it is for, such as a machine or a script."),
+        help_text=_("For example, the machine or script that uses the token."),
     )
     scopes = forms.MultipleChoiceField(
         choices=ApiToken.Scope.choices,
         widget=forms.CheckboxSelectMultiple,
-        label=_("It may"),
-        error_messages={"required": _("Choose at least one thing that it may do.")},
+        label=_("Permissions"),
+        error_messages={"required": _("Choose at least one permission.")},
     )
     days = forms.IntegerField(
         min_value=1,
-        max_value=LONGEST,
+        max_value=MAX_TOKEN_DAYS,
         initial=90,
-        label=_("Days until it ends"),
+        label=_("Expires after (days)"),
         help_text=format_lazy(
-            _("1 to {most}. Then programs that use it need another one."), most=LONGEST
+            _("From 1 to {most} days. Create a new token before this one expires."),
+            most=MAX_TOKEN_DAYS,
         ),
     )

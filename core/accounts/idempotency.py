@@ -1,9 +1,9 @@
-"""Writes that a client may send again: one Idempotency-Key is carried out once, and answered alike.
+"""Execute a write once per Idempotency-Key, and return the same response to each repeat.
 
-1. `_begin` inserts a row for the key. A unique constraint lets one request do so.
-2. While the work runs, a thread renews the row's lease every three seconds. A lease that is not
-   renewed for ten seconds means that the process died, so that a repeated request may take over.
-3. `_end` stores the answer in the row. Repeated requests get it for a day.
+1. `_claim_key` inserts a row for the key. A unique constraint allows only one request to do so.
+2. While the work runs, a thread renews the row's lease every three seconds. If a lease is not
+   renewed for ten seconds, the process has died, and a repeated request may take over.
+3. `_store_response` stores the response in the row. Repeated requests get it for a day.
 """
 
 import hashlib
@@ -23,23 +23,23 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from core.accounts.models import IdempotentAnswer, User
-from core.data.encryption import Unreadable, decrypt, encrypt
+from core.data.encryption import UnreadableSecret, decrypt, encrypt
 from core.errors import Refused
-from core.periodic import each_sweep
+from core.periodic import register_sweep
 
-HEADER = "Idempotency-Key"
-KEPT = timedelta(days=1)
-"""How long an answer is kept."""
-LEASE = timedelta(seconds=10)
-"""How long a key stays taken without being renewed."""
-RENEWED_SECONDS = 3.0
+KEY_HEADER = "Idempotency-Key"
+KEEP_TIME = timedelta(days=1)
+"""How long a response is kept."""
+LEASE_TIME = timedelta(seconds=10)
+"""How long a request may claim a key without renewing its lease."""
+RENEW_SECONDS = 3.0
 
 
-class InProgress(Refused):
-    """Raised while the same request is running, or shortly after its process died."""
+class RequestInProgress(Refused):
+    """Raised if the same request is still running, or if its process died moments ago."""
 
     def __init__(self, remaining: timedelta) -> None:
-        super().__init__("This very request is being worked on. Try again.", code="in_progress")
+        super().__init__("We're still processing this request. Try again.", code="in_progress")
         self.wait = max(1, math.ceil(remaining.total_seconds()))
 
 
@@ -48,78 +48,86 @@ def answer_once(
 ) -> Response:
     """Return the response of `work`, or the stored response to an earlier request with this key.
 
-    is_secret: whether the response contains a secret and is stored encrypted.
+    Without an Idempotency-Key, always runs `work`. is_secret: whether the response contains a
+    secret and is stored encrypted.
 
     Server errors and temporary refusals (5xx, 429) are not stored, so that the client may try
-    again. Raises Refused if the key was used for another request, or its request is in progress. No
-    lock: a unique constraint lets one request begin.
+    again. Raises Refused if the key is too long or was used for another request. Raises
+    RequestInProgress if its request is still running. Takes no lock: a unique constraint lets one
+    request begin.
     """
-    key = request.headers.get(HEADER, "")
+    key = request.headers.get(KEY_HEADER, "")
     if not key:
         return work()
     if len(key) > 200:
-        raise Refused(f"{HEADER} has more than 200 letters.", code="bad_key", status=400)
-    row = _begin(user, key, _digest(request))
+        raise Refused(f"{KEY_HEADER} has more than 200 letters.", code="bad_key", status=400)
+    row = _claim_key(user, key, _hash_request(request))
     if row.status is not None:
-        body = _read(row.body or "null", is_secret)
+        body = _decode_body(row.body or "null", is_secret)
         return Response(body, row.status, headers={"Idempotent-Replayed": "true"})
     try:
-        with _renewed(row):
+        with _keep_lease_renewed(row):
             response = work()
     except BaseException:
         # Nothing was answered, so the same key may try again.
-        _mine(row).delete()
+        _select_claimed_row(row).delete()
         raise
-    _end(row, response, is_secret)
+    _store_response(row, response, is_secret)
     return response
 
 
-def _read(body: str, is_secret: bool) -> Any:
+def _decode_body(body: str, is_secret: bool) -> Any:
     """Return a stored response body. Raises Refused if the key that encrypted it is lost."""
     try:
         return json.loads(decrypt(body) if is_secret else body)
-    except Unreadable:
-        message = f"The answer to this {HEADER} cannot be read any more. Take a new one."
+    except UnreadableSecret:
+        message = f"We can no longer read the answer to this {KEY_HEADER}. Use a new one."
         raise Refused(message, code="key_reused") from None
 
 
 @contextmanager
-def _renewed(row: IdempotentAnswer) -> Iterator[None]:
+def _keep_lease_renewed(row: IdempotentAnswer) -> Iterator[None]:
     """Renew the lease on the key until the context ends."""
     is_over = threading.Event()
-    keeper = threading.Thread(target=_renew, args=(row, is_over), daemon=True)
-    keeper.start()
+    renewal_thread = threading.Thread(target=_renew_lease, args=(row, is_over), daemon=True)
+    renewal_thread.start()
     try:
         yield
     finally:
         is_over.set()
-        # Its last renewal must be over: `_mine` finds the row by the time in it.
-        keeper.join()
+        # Its last renewal must be over: `_select_claimed_row` finds the row by the time in it.
+        renewal_thread.join()
 
 
-def _renew(row: IdempotentAnswer, is_over: threading.Event) -> None:
-    while not is_over.wait(RENEWED_SECONDS):
+def _renew_lease(row: IdempotentAnswer, is_over: threading.Event) -> None:
+    while not is_over.wait(RENEW_SECONDS):
         now = timezone.now()
         try:
-            if _mine(row).update(begun_at=now):
+            if _select_claimed_row(row).update(begun_at=now):
                 row.begun_at = now
         except (OperationalError, InterfaceError):
             pass  # the database is away for a moment; the work itself will tell
+    # Django closes connections at the end of requests, and this thread answers none.
     connection.close()
 
 
-def _mine(row: IdempotentAnswer) -> QuerySet[IdempotentAnswer]:
-    """Return a query for the row that is empty once another request has taken the key."""
+def _select_claimed_row(row: IdempotentAnswer) -> QuerySet[IdempotentAnswer]:
+    """Return a queryset with the row, or without rows once another request has taken the key."""
     return IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
 
 
-def _digest(request: Request) -> str:
+def _hash_request(request: Request) -> str:
+    # With method and path, so that a key is refused that is reused for another request.
     text = f"{request.method} {request.get_full_path()}\n".encode()
     return hashlib.sha256(text + request.body).hexdigest()
 
 
-def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
-    """Return the row for a key: a new one, or one with a stored response. Raises Refused."""
+def _claim_key(user: User, key: str, digest: str) -> IdempotentAnswer:
+    """Return the row for a key: one claimed for this request, or one with a stored response.
+
+    Claims a new row, an expired one, or one whose process died. Raises Refused if the key belongs
+    to another request, and RequestInProgress if the same request is still running.
+    """
     now = timezone.now()
     columns = {"digest": digest, "begun_at": now}
     try:
@@ -128,28 +136,28 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
             return IdempotentAnswer.objects.create(user=user, key=key, **columns)
     except IntegrityError:
         pass
-    of_key = IdempotentAnswer.objects.filter(user=user, key=key)
+    rows_of_key = IdempotentAnswer.objects.filter(user=user, key=key)
     # Conditional updates: of several requests that find the row free, one takes it over.
-    expired = of_key.filter(begun_at__lt=now - KEPT)
-    if expired.update(status=None, body=None, **columns):
-        return of_key.get()
-    died = of_key.filter(status=None, digest=digest, begun_at__lt=now - LEASE)
-    if died.update(**columns):
-        return of_key.get()
-    row = of_key.first()
+    expired_rows = rows_of_key.filter(begun_at__lt=now - KEEP_TIME)
+    if expired_rows.update(status=None, body=None, **columns):
+        return rows_of_key.get()
+    abandoned_rows = rows_of_key.filter(status=None, digest=digest, begun_at__lt=now - LEASE_TIME)
+    if abandoned_rows.update(**columns):
+        return rows_of_key.get()
+    row = rows_of_key.first()
     if row is None:  # it failed and was deleted since the insert above
-        raise InProgress(timedelta())
+        raise RequestInProgress(timedelta())
     if row.digest == digest and row.status is None:
-        raise InProgress(row.begun_at + LEASE - now)
+        raise RequestInProgress(row.begun_at + LEASE_TIME - now)
     if row.digest != digest:
         raise Refused(
-            f"This {HEADER} was used for another request. Take a new one.", code="key_reused"
+            f"This {KEY_HEADER} was used for another request. Use a new one.", code="key_reused"
         )
     return row
 
 
-def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
-    own_row = _mine(row)
+def _store_response(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
+    own_row = _select_claimed_row(row)
     # Stored, these would answer every repeat for a day.
     if response.status_code >= 500 or response.status_code == 429:
         own_row.delete()
@@ -158,7 +166,7 @@ def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
         own_row.update(status=response.status_code, body=encrypt(body) if is_secret else body)
 
 
-@each_sweep(why="Answers to requests that were sent twice are needed for a day.")
-def purge_answers() -> int:
+@register_sweep(why="Answers to requests that were sent twice are needed for a day.")
+def purge_idempotent_answers() -> int:
     """Delete the expired responses; return how many."""
-    return IdempotentAnswer.objects.filter(begun_at__lt=timezone.now() - KEPT).delete()[0]
+    return IdempotentAnswer.objects.filter(begun_at__lt=timezone.now() - KEEP_TIME).delete()[0]

@@ -1,4 +1,4 @@
-"""The language of a person: of the pages that they chose, and of the mails that they get."""
+"""The language that a person chose for pages and mails."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,31 +8,32 @@ from django.utils.translation import get_language, override
 
 from core.accounts.models import User
 
-Letter = Callable[[], tuple[str, str]]
-"""Writes subject and text of a mail in the language that is active while it runs."""
+WriteMail = Callable[[], tuple[str, str]]
+"""A function that returns the subject and text of a mail in the active language."""
 
 
-def language_of(user: User) -> str:
-    """Return the language that the person chose, else the site's."""
-    offered = {code for code, _name in settings.LANGUAGES}
-    return user.language if user.language in offered else settings.LANGUAGE_CODE
+def find_user_language(user: User) -> str:
+    """Return the language that the person chose, or else the site's language."""
+    language_codes = {code for code, _name in settings.LANGUAGES}
+    return user.language if user.language in language_codes else settings.LANGUAGE_CODE
 
 
 @contextmanager
-def in_language_of(user: User) -> Iterator[None]:
+def activate_user_language(user: User) -> Iterator[None]:
     """Activate the person's language within the context."""
-    with override(language_of(user)):
+    with override(find_user_language(user)):
         yield
 
 
-def write_in_language_of(user: User, write: Letter) -> tuple[str, str]:
+def write_in_user_language(user: User, write: WriteMail) -> tuple[str, str]:
     """Return the subject and text of a mail in the person's language."""
-    with in_language_of(user):
+    with activate_user_language(user):
         subject, text = write()
         # Lazy translations must not outlive the context.
         return str(subject), str(text)
 
 
-def active_language() -> str:
-    """Return the language of the current request, in the form stored for a person."""
+def get_active_language() -> str:
+    """Return the code of the current request's language, as stored in `User.language`."""
+    # None where translations are switched off, as in commands.
     return get_language() or settings.LANGUAGE_CODE

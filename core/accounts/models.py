@@ -1,4 +1,4 @@
-"""People: who signs in, who contributes, and what was done."""
+"""Models of people: users, annotators, tokens, counted people and the audit log."""
 
 import secrets
 import uuid
@@ -14,9 +14,9 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
-TOKEN_WARNING = timedelta(days=14)
-PANEL_PEOPLE = "@panel.invalid"
-"""How addresses end of accounts that a panel's people have without knowing."""
+TOKEN_WARNING_TIME = timedelta(days=14)
+PANEL_ADDRESS_ENDING = "@panel.invalid"
+"""The ending of the made-up addresses that accounts of panel participants have."""
 
 
 class UserManager(BaseUserManager["User"]):
@@ -29,7 +29,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """Create a superuser with a confirmed address: only operators create superusers."""
+        """Create a superuser whose address counts as confirmed, because operators create them."""
         user = self.create_user(email, password, is_superuser=True, **fields)
         confirm_address(user)
         return user
@@ -62,17 +62,17 @@ class User(AbstractUser):
         constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
 
     @property
-    def is_of_panel(self) -> bool:
+    def is_panel_participant(self) -> bool:
         """Return whether the person joined a study from a panel, without an account of their own.
 
         They gave no address and no password, so they can open only the tasks of their studies.
         """
-        return self.email.endswith(PANEL_PEOPLE)
+        return self.email.endswith(PANEL_ADDRESS_ENDING)
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         """Return whether the user has one of Django's permissions.
 
-        Superusers have all, others none.
+        Active superusers have all of them, other people none.
         """
         return self.is_active and self.is_superuser
 
@@ -130,9 +130,10 @@ class Annotator(models.Model):
         verbose_name_plural = "people"
 
     def __str__(self) -> str:
-        """Return the name that owners see.
+        """Return the name that owners see: the pseudonym.
 
-        Imported and panel pseudonyms contain the source's id.
+        For imported annotators, it is a hash of the pseudonym, because that contains an id of the
+        source.
         """
         if self.source != self.Source.IMPORT:
             return self.pseudonym
@@ -173,10 +174,10 @@ class ApiToken(models.Model):
     """
 
     class Scope(models.TextChoices):
-        READ = "read", _("read what you may see")
-        ANNOTATE = "annotate", _("write and judge examples")
-        SUBMIT = "submit", _("submit models and change yours")
-        OWN = "own", _("change the tasks that you own or edit")
+        READ = "read", _("Read everything you can see")
+        ANNOTATE = "annotate", _("Write and judge examples")
+        SUBMIT = "submit", _("Submit models and edit yours")
+        OWN = "own", _("Manage the tasks you own or edit")
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     name = models.CharField(max_length=100)
@@ -196,20 +197,21 @@ class ApiToken(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     @property
-    def is_over(self) -> bool:
+    def is_expired(self) -> bool:
         """Return whether the token has expired."""
         return self.expires_at <= timezone.now()
 
     @property
-    def ends_soon(self) -> bool:
+    def is_expiring_soon(self) -> bool:
         """Return whether the token expires soon, so that its owner should be warned."""
-        return not self.is_over and self.expires_at <= timezone.now() + TOKEN_WARNING
+        return not self.is_expired and self.expires_at <= timezone.now() + TOKEN_WARNING_TIME
 
 
 class Undo(models.Model):
-    """A link that undoes a change of how a person signs in; only its digest is stored.
+    """A link that undoes a change to how a person signs in. Only its digest is stored.
 
-    It was mailed to the account's former address. See `core.accounts.undo_services`.
+    It was mailed to an address that the account had before the change. See
+    `core.accounts.undo_services`.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -223,7 +225,7 @@ class Undo(models.Model):
 
 
 class IdempotentAnswer(models.Model):
-    """The response to a request with an Idempotency-Key; no status while it is running."""
+    """The stored response to a request with an Idempotency-Key; `status` is null while it runs."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     key = models.CharField(max_length=200)
@@ -235,7 +237,7 @@ class IdempotentAnswer(models.Model):
     class Meta:
         # Of requests with one key that come at once, one is carried out.
         constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
-        # For `purge_answers`, which deletes by age.
+        # For `purge_idempotent_answers`, which deletes by age.
         indexes = [models.Index(fields=["begun_at"])]
 
     def __str__(self) -> str:
@@ -245,7 +247,7 @@ class IdempotentAnswer(models.Model):
 class Erasure(models.Model):
     """A record of an erased object, kept until the erasure log contains it.
 
-    With it, a restored backup cannot bring the object back. See `core.accounts.erasures`.
+    With it, a restored backup cannot bring the object back. See `core.accounts.erasure_log`.
     """
 
     class Kind(models.TextChoices):
@@ -276,7 +278,10 @@ class CountedPerson(models.Model):
 
 
 class PersonAccount(models.Model):
-    """An account of a counted person. A separate table, so that `User` needs no index."""
+    """The link between an account and its counted person.
+
+    It has a table of its own, so that `User` needs no index.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
@@ -303,7 +308,7 @@ class SpentQuota(models.Model):
     """The part of a day's quota that a person used with an account deleted on that day."""
 
     person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="spent")
-    quota = models.CharField(max_length=60)  # of `counting.quota_name`
+    quota = models.CharField(max_length=60)  # of `counting.build_quota_name`
     number = models.PositiveIntegerField()
     day = models.DateField()
 

@@ -1,4 +1,4 @@
-"""The OpenID Connect provider as allauth sees it, with claims that are checked and few."""
+"""An OpenID Connect provider for allauth, with checked claims of which only a few are stored."""
 
 import hashlib
 import logging
@@ -13,19 +13,19 @@ from django.http import HttpRequest
 
 from core.accounts.claims import (
     WrongClaims,
-    address_of,
-    are_elsewhere,
-    authenticated_at,
+    are_groups_elsewhere,
     check_party,
-    groups_of,
-    subject_of,
+    find_address,
+    find_authentication_time,
+    find_groups,
+    find_subject,
 )
 
 logger = logging.getLogger(__name__)
 
 
 class Provider(OpenIDConnectProvider):  # type: ignore[misc]
-    """allauth's provider, which accepts claims from userinfo and from the id token."""
+    """An allauth provider that accepts claims from userinfo and from the id token."""
 
     package = OpenIDConnectProvider.get_package()  # where its addresses are
 
@@ -35,8 +35,8 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         Raises OAuth2Error for invalid claims, for which allauth shows a page.
         """
         try:
-            sources = _sources(response)
-            subject_of(*sources)
+            sources = _get_sources(response)
+            find_subject(*sources)
             check_party(sources[1], self.app.client_id)
         except WrongClaims as error:
             logger.warning("A sign-in by OpenID Connect was refused: %s", error)
@@ -44,37 +44,38 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return super().sociallogin_from_response(request, response)
 
     def extract_uid(self, data: dict[str, Any]) -> str:
-        """Return `sub`, or its digest if it is longer than the column."""
-        subject = subject_of(*_sources(data))
+        """Return the person's `sub`, or its digest if it is too long for the column."""
+        subject = find_subject(*_get_sources(data))
         if len(subject) <= app_settings.UID_MAX_LENGTH:
             return subject
         return f"sha256:{hashlib.sha256(subject.encode()).hexdigest()}"
 
     def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return only the address, because accounts have no names."""
-        return {"email": address_of(*_sources(data))[0]}
+        """Return the person's address, the only common field, because accounts have no names."""
+        return {"email": find_address(*_get_sources(data))[0]}
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[EmailAddress]:
-        address, is_confirmed = address_of(*_sources(data))
-        found = EmailAddress(email=address, verified=is_confirmed, primary=True)
-        return [found] if address else []
+        address, is_confirmed = find_address(*_get_sources(data))
+        email_address = EmailAddress(email=address, verified=is_confirmed, primary=True)
+        return [email_address] if address else []
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the claims that are needed later. Names, pictures and others are not stored.
+        """Return the claims to store. Names, pictures and other claims are not stored.
 
-        groups: null if they are unknown. auth_time: when the person last authenticated at the
-        provider, in seconds since 1970; null if the provider does not say.
+        groups: the person's groups; None if unknown. groups_are_elsewhere: whether the claim only
+        links to them. auth_time: when the person last authenticated at the provider, in seconds
+        since 1970; None if the provider does not say.
         """
-        sources, claim = _sources(data), settings.OIDC_GROUPS_CLAIM
-        groups = groups_of(sources, claim)
+        sources, claim = _get_sources(data), settings.OIDC_GROUPS_CLAIM
+        groups = find_groups(sources, claim)
         return {
             "groups": None if groups is None else sorted(groups),
-            "groups_are_elsewhere": are_elsewhere(sources, claim),
-            "auth_time": authenticated_at(sources[1]),
+            "groups_are_elsewhere": are_groups_elsewhere(sources, claim),
+            "auth_time": find_authentication_time(sources[1]),
         }
 
 
-def _sources(response: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _get_sources(response: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the userinfo and the id token's claims, each {} if missing. Raises WrongClaims."""
     sources = response.get("userinfo", {}), response.get("id_token", {})
     if not all(isinstance(source, dict) for source in sources):

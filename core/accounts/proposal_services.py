@@ -1,7 +1,7 @@
-"""What one person proposes and another approves or declines, once and with a reason.
+"""Approve or decline proposals, each once and with a reason for a refusal.
 
-A proposal of a task, of a community or of a metric has its own table, whose rows have `reason`,
-`decided_by` and `decided_at`. The state of a row says whether it waits.
+Proposals of tasks, communities and metrics have tables of their own. Their rows have `state`,
+`reason`, `decided_by` and `decided_at`.
 """
 
 from typing import Any, TypeVar
@@ -18,41 +18,50 @@ Proposal = TypeVar("Proposal", bound=Model)
 
 
 def check_decision(*, may_decide: bool, approve: bool, reason: str, code: str) -> None:
-    """Raise Refused for people who may not decide, and Invalid for a refusal without a reason.
+    """Check that a person may make this decision, and that a refusal has a reason.
 
-    may_decide: whether the person may. code: of the refusal in the API.
+    Raises Refused if they may not decide, and Invalid if the reason is missing. may_decide: whether
+    the person may decide. code: the error code in the API.
     """
     if not may_decide:
-        raise Refused(_("Only administrators decide."), code=code, status=403)
+        raise Refused(
+            _("You can't decide this proposal. Ask an administrator."), code=code, status=403
+        )
     if not approve and not reason.strip():
-        raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
+        raise Invalid(_("Enter a reason. The proposer will read it."), field="reason")
 
 
-def lock_waiting(rows: QuerySet[Proposal], proposal: Model) -> Proposal:
-    """Lock a proposal that waits, so that it is decided once, and return it. Raises Refused."""
+def lock_waiting_proposal(rows: QuerySet[Proposal], proposal: Model) -> Proposal:
+    """Lock a waiting proposal and return it, so that it is decided only once.
+
+    Raises Refused if it has been decided or withdrawn.
+    """
     locked_proposal = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
     # Read under the lock: another person, or the proposer, may have been first.
     if locked_proposal.state != WAITING:  # type: ignore[attr-defined]
-        raise is_over()
+        raise build_decided_error()
     return locked_proposal
 
 
-def decision_values(actor: User, reason: str) -> dict[str, Any]:
-    """Return the values that a decision stores, beside the state."""
+def build_decision_values(actor: User, reason: str) -> dict[str, Any]:
+    """Return the field values that a decision stores in addition to the state."""
     return {"reason": reason, "decided_by": actor, "decided_at": timezone.now()}
 
 
 def store_decision(
     locked_proposal: Any, *, actor: User, approve: bool, reason: str, result_field: str
 ) -> None:
-    """Store a decision in a row that is locked. result_field: the field with what came of it."""
+    """Store a decision in a locked row.
+
+    result_field: the field that refers to what an approval created.
+    """
     locked_proposal.state = APPROVED if approve else DECLINED
-    values = decision_values(actor, reason)
+    values = build_decision_values(actor, reason)
     for name, value in values.items():
         setattr(locked_proposal, name, value)
     locked_proposal.save(update_fields=[result_field, "state", *values])
 
 
-def is_over() -> Refused:
-    """Return the refusal of a proposal that does not wait any more."""
-    return Refused(_("The proposal is decided or withdrawn already."), code="decided")
+def build_decided_error() -> Refused:
+    """Return the Refused error for a proposal that is no longer waiting."""
+    return Refused(_("This proposal has already been decided or withdrawn."), code="decided")

@@ -1,11 +1,11 @@
-"""Where secrets are stored encrypted: for a new key, a restoration and the doctor."""
+"""List the columns that store encrypted secrets, for key rotation, restoration and the doctor."""
 
 from collections.abc import Iterator
 
 from django.apps import apps
 from django.db.models import Model
 
-SEALED = {
+SEALED_COLUMNS = {
     "accounts.SiteKey": "sealed",
     "campaigns.Campaign": "sealed_token",
     "campaigns.Place": "sealed_id",
@@ -14,10 +14,10 @@ SEALED = {
     "tasks.TargetModel": "sealed_secret",
     "webhooks.Webhook": "secret",
 }
-"""By model the column that `encrypt` filled. What ends within a day by itself is left out."""
+"""The column of values encrypted by `encrypt`, by model, without values that expire in a day."""
 
 
-def sealed_columns() -> Iterator[tuple[type[Model], str]]:
+def iterate_sealed_columns() -> Iterator[tuple[type[Model], str]]:
     """Yield each model that has a column of encrypted values, with the column's name."""
-    for label, column in SEALED.items():
+    for label, column in SEALED_COLUMNS.items():
         yield apps.get_model(label), column

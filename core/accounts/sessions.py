@@ -1,4 +1,4 @@
-"""Sessions in the database, read by a query that is prepared: every page reads one."""
+"""Store sessions in the database and read them with a prepared query, as every page reads one."""
 
 from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from core.data.prepared import PreparedRead, Slot
 
-STANDING = PreparedRead(
+ACTIVE_SESSION = PreparedRead(
     lambda: Session.objects.filter(
         session_key=Slot("key", CharField()), expire_date__gt=Slot("now", DateTimeField())
     )
@@ -22,8 +22,8 @@ class SessionStore(db.SessionStore):
     """
 
     def _get_session_from_db(self) -> Session | None:
-        """Return the row of a valid session; None for others, whose key is dropped."""
-        row = STANDING.first(key=self.session_key, now=timezone.now())
+        """Return the row of a valid session. Otherwise drop the session key and return None."""
+        row = ACTIVE_SESSION.first(key=self.session_key, now=timezone.now())
         if row is None:
             self._session_key = None
         return row

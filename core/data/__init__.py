@@ -1,1 +1,1 @@
-"""Tools of services and selectors: prepared reads, SQL, caches, secrets that are stored."""
+"""Data access: prepared queries, SQL, caches, encryption."""

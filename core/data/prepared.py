@@ -1,7 +1,7 @@
-"""Reads whose SQL is built once for each thread, for what every vote and every page needs.
+"""Queries whose SQL is built once per thread, for reads that every vote or every page needs.
 
 Django takes longer to build a query than the database takes to answer it. Such a read is written as
-a queryset, with a slot for each value:
+a queryset with a slot for each value:
 
     BY_CODE = PreparedRead(lambda: Task.objects.filter(code=Slot("code", CharField())))
     BY_CODE.first(code="nli")
@@ -21,13 +21,13 @@ from django.db.models.sql.compiler import SQLCompiler
 M = TypeVar("M", bound=Model)
 
 
-KEY = BigIntegerField()
+KEY_FIELD = BigIntegerField()
 
 
 class Slot(Expression):
     """A placeholder in a prepared read, whose value each call passes by name."""
 
-    def __init__(self, name: str, output_field: "Field[Any, Any]" = KEY) -> None:
+    def __init__(self, name: str, output_field: "Field[Any, Any]" = KEY_FIELD) -> None:
         super().__init__(output_field=output_field)
         self.name = name
 
@@ -35,39 +35,41 @@ class Slot(Expression):
         """Return the SQL placeholder, with this slot as its parameter."""
         return "%s", (self,)
 
-    def value_among(self, values: dict[str, Any], connection: BaseDatabaseWrapper) -> Any:
+    def get_database_value(self, values: dict[str, Any], connection: BaseDatabaseWrapper) -> Any:
         """Return the call's value for this slot in database form. Raises KeyError."""
         return self.output_field.get_db_prep_value(values[self.name], connection)
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """The SQL that Django built, with what turns its rows into objects."""
+    """SQL that Django built once, with what is needed to build objects from its rows."""
 
     sql: str
     parameters: Sequence[Any]  # values that are always the same, and slots
     compiler: SQLCompiler
     converters: dict[int, Any]
     columns: slice  # of the model's own fields in a row
-    names: Sequence[str]  # of those fields
-    populators: Sequence[Any]  # they make the related objects
+    field_names: Sequence[str]  # of the fields in `columns`
+    populators: Sequence[Any]  # they build the related objects
 
     @classmethod
-    def of(cls, queryset: QuerySet[Any], connection: BaseDatabaseWrapper) -> "_Statement":
-        """Build the SQL of a queryset, as `django.db.models.query.ModelIterable` does."""
+    def from_queryset(
+        cls, queryset: QuerySet[Any], connection: BaseDatabaseWrapper
+    ) -> "_Statement":
+        """Build the statement of a queryset, like `django.db.models.query.ModelIterable`."""
         compiler = queryset.query.get_compiler(connection=connection)
         sql, parameters = compiler.as_sql()
         select: Any = compiler.select
-        about: Any = compiler.klass_info
-        columns = slice(about["select_fields"][0], about["select_fields"][-1] + 1)
+        class_info: Any = compiler.klass_info
+        columns = slice(class_info["select_fields"][0], class_info["select_fields"][-1] + 1)
         return cls(
             sql=sql,
             parameters=parameters,
             compiler=compiler,
             converters=compiler.get_converters([column for column, *_ in select]),
             columns=columns,
-            names=[column.target.attname for column, *_ in select[columns]],
-            populators=get_related_populators(about, select, connection.alias),  # type: ignore[call-arg]
+            field_names=[column.target.attname for column, *_ in select[columns]],
+            populators=get_related_populators(class_info, select, connection.alias),  # type: ignore[call-arg]
         )
 
 
@@ -79,28 +81,30 @@ class PreparedRead(Generic[M]):
 
     def __init__(self, build: Callable[[], QuerySet[M]]) -> None:
         self._build = build
-        self._kept = threading.local()  # a compiler belongs to its thread's connection
+        self._local = threading.local()  # a compiler belongs to its thread's connection
 
-    def rows(self, **values: Any) -> list[M]:
+    def fetch_rows(self, **values: Any) -> list[M]:
         """Return the objects for these values. One query."""
         connection = connections[DEFAULT_DB_ALIAS]
-        statement: _Statement | None = getattr(self._kept, "statement", None)
+        statement: _Statement | None = getattr(self._local, "statement", None)
         # The compiler writes SQL for its own connection, and reads rows by its rules.
         if statement is None or statement.compiler.connection is not connection:
-            statement = self._kept.statement = _Statement.of(self._build(), connection)
+            statement = self._local.statement = _Statement.from_queryset(self._build(), connection)
         parameters = [
-            parameter.value_among(values, connection) if isinstance(parameter, Slot) else parameter
+            parameter.get_database_value(values, connection)
+            if isinstance(parameter, Slot)
+            else parameter
             for parameter in statement.parameters
         ]
         with connection.cursor() as cursor:
             cursor.execute(statement.sql, parameters)
             records = cursor.fetchall()
-        converted = statement.compiler.apply_converters(records, statement.converters)
-        return [self._object(statement, row) for row in converted]
+        converted_rows = statement.compiler.apply_converters(records, statement.converters)
+        return [self._build_object(statement, row) for row in converted_rows]
 
     def first(self, **values: Any) -> M | None:
         """Return the first object for these values, or None. One query."""
-        return next(iter(self.rows(**values)), None)
+        return next(iter(self.fetch_rows(**values)), None)
 
     def get(self, **values: Any) -> M:
         """Return the object for these values. Raises the model's DoesNotExist. One query."""
@@ -109,10 +113,13 @@ class PreparedRead(Generic[M]):
         return record
 
     @staticmethod
-    def _object(statement: _Statement, row: Sequence[Any]) -> M:
-        about: Any = statement.compiler.klass_info
+    def _build_object(statement: _Statement, row: Sequence[Any]) -> M:
+        class_info: Any = statement.compiler.klass_info
         instance = cast(
-            M, about["model"].from_db(DEFAULT_DB_ALIAS, statement.names, row[statement.columns])
+            M,
+            class_info["model"].from_db(
+                DEFAULT_DB_ALIAS, statement.field_names, row[statement.columns]
+            ),
         )
         for populator in statement.populators:
             populator.populate(row, instance)

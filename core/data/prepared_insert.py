@@ -13,20 +13,24 @@ M = TypeVar("M", bound=Model)
 
 
 class PreparedInsert(Generic[M]):
-    """A statement that inserts one object with all its values, built once.
+    """A statement, built once, that inserts an object with all its values.
 
-    Sends no signals. unique, update: names of fields; a row with the same values of the unique
-    fields is updated in the other fields instead.
+    Sends no signals. unique_fields, update_fields: names of fields. If a row has the same values in
+    `unique_fields`, its `update_fields` are changed instead.
     """
 
     def __init__(
-        self, model: type[M], *, unique: Sequence[str] = (), update: Sequence[str] = ()
+        self,
+        model: type[M],
+        *,
+        unique_fields: Sequence[str] = (),
+        update_fields: Sequence[str] = (),
     ) -> None:
         meta: Any = model._meta
         self._model = model
-        self._fields = [one for one in meta.concrete_fields if not isinstance(one, AutoField)]
-        self._unique = [meta.get_field(name) for name in unique]
-        self._update = [meta.get_field(name) for name in update]
+        self._fields = [field for field in meta.concrete_fields if not isinstance(field, AutoField)]
+        self._unique_fields = [meta.get_field(name) for name in unique_fields]
+        self._update_fields = [meta.get_field(name) for name in update_fields]
         self._sql = ""
 
     def insert(self, row: M) -> None:
@@ -46,16 +50,17 @@ class PreparedInsert(Generic[M]):
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
     def _build_sql(self, row: M, connection: BaseDatabaseWrapper) -> str:
-        """Return Django's SQL for inserting such a row."""
+        """Return Django's SQL for inserting an object like `row`."""
         query = InsertQuery(
             self._model,
-            on_conflict=OnConflict.UPDATE if self._unique else None,
-            update_fields=self._update,
-            unique_fields=self._unique,
+            on_conflict=OnConflict.UPDATE if self._unique_fields else None,
+            update_fields=self._update_fields,
+            unique_fields=self._unique_fields,
         )
         query.insert_values(self._fields, [row])
         compiler: Any = query.get_compiler(connection=connection)
         # `execute_sql`, which is not called here, would set it. It asks for the new key.
         compiler.returning_fields = [self._model._meta.pk]
+        # The values are those of `row`; each call passes its own.
         ((sql, _values),) = compiler.as_sql()
         return str(sql)

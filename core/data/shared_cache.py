@@ -1,4 +1,4 @@
-"""The cache that web processes share: Redis, and while it is away one of each process's own."""
+"""A Redis cache shared by web processes, replaced by a local cache per process during an outage."""
 
 import logging
 import threading
@@ -17,103 +17,104 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 2.0
-"""Between two tries while it is away; else each request would wait for the timeout."""
+"""Seconds between two attempts during an outage, so that few requests wait for the timeout."""
 TIMEOUT_SECONDS = 0.5
-LOCAL_ENTRIES = 10_000
+MAX_LOCAL_ENTRIES = 10_000
 
 
-class Outage:
-    """The state of Redis as this process knows it, shared by its threads."""
+class ServerState:
+    """The state of a Redis server as far as this process knows it. Its threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_on = False
-        self._changed = self._next_try = 0.0
+        self._is_outage = False
+        self._changed_at = self._next_try_at = 0.0
 
-    def may_ask(self) -> bool:
-        """Return whether to ask Redis: always while it works, else one caller per pause."""
+    def may_ask_server(self) -> bool:
+        """Return whether to try Redis: always while it works; during an outage once per pause."""
         with self._lock:
             now = time.monotonic()
-            if self._is_on and now < self._next_try:
+            if self._is_outage and now < self._next_try_at:
                 return False
             # Before this caller asks: the others must not wait for the timeout with it.
-            self._next_try = now + PAUSE_SECONDS
+            self._next_try_at = now + PAUSE_SECONDS
             return True
 
-    def note(self, error: Exception | None, asked_at: float) -> bool:
+    def record_result(self, error: Exception | None, asked_at: float) -> bool:
         """Record the result of a call; return whether an outage begins with it.
 
         Logs the beginning and the end once. asked_at: time of the call on the monotonic clock; a
         call from before the last change is ignored.
         """
-        is_away = error is not None
+        has_failed = error is not None
         with self._lock:
-            if is_away == self._is_on or asked_at < self._changed:
+            if has_failed == self._is_outage or asked_at < self._changed_at:
                 return False
-            self._is_on, self._changed = is_away, time.monotonic()
-        if is_away:
+            self._is_outage, self._changed_at = has_failed, time.monotonic()
+        if has_failed:
             logger.error("The cache is away, and each process uses its own: %s", error)
         else:
             logger.warning("The cache is back.")
-        return is_away
+        return has_failed
 
 
 @cache
-def outage_of(server: str) -> Outage:
+def get_server_state(server: str) -> ServerState:
     """Return the server's state in this process, shared by the caches of all threads."""
-    return Outage()
+    return ServerState()
 
 
-def _soft(name: str) -> Callable[..., Any]:
-    """Return a cache method that asks Redis, or a local cache while Redis is unavailable."""
-    of_redis, of_local = getattr(RedisCache, name), getattr(LocMemCache, name)
+def _build_fallback_method(name: str) -> Callable[..., Any]:
+    """Return a cache method of this name that uses Redis, or a local cache during an outage."""
+    redis_method, local_method = getattr(RedisCache, name), getattr(LocMemCache, name)
 
-    @wraps(of_redis)
-    def ask(self: "SharedCache", *args: Any, **kwargs: Any) -> Any:
+    @wraps(redis_method)
+    def call_either(self: "SharedCache", *args: Any, **kwargs: Any) -> Any:
         args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)  # read twice
-        if self.outage.may_ask():
+        if self.server_state.may_ask_server():
             asked_at = time.monotonic()
             try:
-                answer = of_redis(self, *args, **kwargs)
+                answer = redis_method(self, *args, **kwargs)
             except RedisError as error:
-                if self.outage.note(error, asked_at):
+                if self.server_state.record_result(error, asked_at):
                     self.local.clear()  # what an earlier outage left
             else:
-                self.outage.note(None, asked_at)
+                self.server_state.record_result(None, asked_at)
                 return answer
-        return of_local(self.local, *args, **kwargs)
+        return local_method(self.local, *args, **kwargs)
 
-    return ask
+    return call_either
 
 
 class SharedCache(RedisCache):
     """A Redis cache that falls back to a local cache per process while Redis is unavailable."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
-        quick = {
+        timeout_options = {
             "socket_connect_timeout": TIMEOUT_SECONDS,
             "socket_timeout": TIMEOUT_SECONDS,
             # Once: a restart of Redis breaks the connections that are kept open.
             "retry": Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         }
-        super().__init__(server, {**params, "OPTIONS": quick | params.get("OPTIONS", {})})
+        # The operator's own options win over these.
+        super().__init__(server, {**params, "OPTIONS": timeout_options | params.get("OPTIONS", {})})
         # Redis's own options mean nothing to it.
-        own = {**params, "OPTIONS": {"MAX_ENTRIES": LOCAL_ENTRIES}}
-        self.local = LocMemCache(f"instead of {server}", own)
-        self.outage = outage_of(server)
+        local_params = {**params, "OPTIONS": {"MAX_ENTRIES": MAX_LOCAL_ENTRIES}}
+        self.local = LocMemCache(f"instead of {server}", local_params)
+        self.server_state = get_server_state(server)
 
     def ping(self) -> None:
-        """Ping Redis itself. Raises RedisError."""
+        """Ping Redis, without falling back to the local cache. Raises RedisError."""
         self._cache.get_client(write=True).ping()
 
-    add = _soft("add")
-    get = _soft("get")
-    set = _soft("set")
-    touch = _soft("touch")
-    delete = _soft("delete")
-    get_many = _soft("get_many")
-    has_key = _soft("has_key")
-    incr = _soft("incr")
-    set_many = _soft("set_many")
-    delete_many = _soft("delete_many")
-    clear = _soft("clear")
+    add = _build_fallback_method("add")
+    get = _build_fallback_method("get")
+    set = _build_fallback_method("set")
+    touch = _build_fallback_method("touch")
+    delete = _build_fallback_method("delete")
+    get_many = _build_fallback_method("get_many")
+    has_key = _build_fallback_method("has_key")
+    incr = _build_fallback_method("incr")
+    set_many = _build_fallback_method("set_many")
+    delete_many = _build_fallback_method("delete_many")
+    clear = _build_fallback_method("clear")

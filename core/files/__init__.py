@@ -1,1 +1,1 @@
-"""Where bytes lie, tables as files, and checks of strangers' files with limits."""
+"""Files: where their bytes are stored, tables, and checks of strangers' files with limits."""

@@ -1,12 +1,12 @@
-"""Says in words of ours what is wrong with data that a library cannot read."""
+"""Describe in our own words what is wrong with data that a library cannot read."""
 
 from json import JSONDecodeError
 
 
-def damage_of(error: BaseException) -> str:
+def describe_damage(error: BaseException) -> str:
     """Return a clause for people about a damaged file, instead of a library's message.
 
-    >>> damage_of(ValueError("not enough values to unpack (expected 2, got 1)"))
+    >>> describe_damage(ValueError("not enough values to unpack (expected 2, got 1)"))
     'its contents are damaged'
     """
     if isinstance(error, RecursionError):

@@ -1,4 +1,4 @@
-"""Tables as CSV for people, who open them in a spreadsheet; only `tasks.formats` writes others."""
+"""Write tables as CSV for people's spreadsheets. `tasks.formats` writes all other tables."""
 
 import csv
 import re
@@ -6,27 +6,30 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import Any
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What spreadsheets read as the beginning of a formula (OWASP, "CSV Injection")."""
-NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?\Z", re.IGNORECASE)
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Characters that start a formula in spreadsheets (OWASP, "CSV Injection")."""
+NUMBER_PATTERN = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?\Z", re.IGNORECASE)
 
 
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV for spreadsheets, in which no cell is a formula.
+def build_csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV for spreadsheets, with formulas neutralised.
 
-    Files in the layouts of other tools (`tasks.formats`), which programs read back, keep every
+    Files in the formats of other tools (`tasks.formats`), which programs read back, keep every
     character.
     """
     text = StringIO()
-    csv.writer(text).writerows([harmless(cell) for cell in row] for row in rows)
+    csv.writer(text).writerows([neutralise_formula(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 
-def harmless(cell: Any) -> Any:
-    """Return a cell; a text that spreadsheets would treat as a formula is marked as text.
+def neutralise_formula(cell: Any) -> Any:
+    """Return a cell. If spreadsheets would read its text as a formula, put an apostrophe first.
 
-    >>> [harmless(cell) for cell in ("=1+1", "@a", "-0.5", "+49 30", -0.5, "a-b")]
+    >>> [neutralise_formula(cell) for cell in ("=1+1", "@a", "-0.5", "+49 30", -0.5, "a-b")]
     ["'=1+1", "'@a", '-0.5', "'+49 30", -0.5, 'a-b']
     """
-    is_formula = isinstance(cell, str) and cell.startswith(FORMULA) and not NUMBER.match(cell)
+    is_formula = (
+        isinstance(cell, str) and cell.startswith(FORMULA_STARTS) and not NUMBER_PATTERN.match(cell)
+    )
+    # Spreadsheets take what follows an apostrophe as text, and hide the apostrophe.
     return f"'{cell}" if is_formula else cell

@@ -1,1 +1,1 @@
-"""Work behind the pages: the queue, processes that are kept going, and what happens to the site."""
+"""Background work: the queue, supervised processes, periodic jobs, incidents of the site."""

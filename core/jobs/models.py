@@ -1,10 +1,10 @@
-"""The state of the site itself; nothing here is of a person or a task."""
+"""Models of the site's own state. Nothing here belongs to a person or a task."""
 
 from django.db import models
 
 
 class LastSuccess(models.Model):
-    """A scheduled job, with the time of its last success."""
+    """A scheduled job and the time of its last success."""
 
     job = models.CharField(max_length=60, primary_key=True)
     succeeded_at = models.DateTimeField()
@@ -14,7 +14,7 @@ class LastSuccess(models.Model):
 
 
 class PeriodicWork(models.Model):
-    """A periodic task of the site, with the time when a process last claimed it."""
+    """Periodic work of the site and the time when a process last claimed it."""
 
     work = models.CharField(max_length=60, primary_key=True)
     claimed_at = models.DateTimeField(null=True)
@@ -24,7 +24,7 @@ class PeriodicWork(models.Model):
 
 
 class Incident(models.Model):
-    """A message of administrators about a problem of the site. Everybody sees the latest one."""
+    """An administrators' message about a problem with the site. Everybody sees the latest one."""
 
     title = models.CharField(max_length=120)
     text = models.TextField(max_length=2000, blank=True)

@@ -1,7 +1,8 @@
-"""Doing the site's periodic work, by whichever of its processes comes first.
+"""Run the site's periodic work, in the first process that finds it due.
 
-Each job registers itself where it is defined (`core.periodic`), and is found by itself:
-`manage.py qcluster` does what is due, `manage.py minutely` by hand or by cron.
+Each job registers itself in the module that defines it (`core.periodic`); these modules are found
+automatically. `manage.py qcluster` runs the jobs that are due, `manage.py minutely` does so by hand
+or by cron.
 """
 
 import logging
@@ -16,97 +17,101 @@ from django.db.models import Q
 from django.utils import timezone
 
 import core
-from core.jobs.keeper import is_at_work
+from core.jobs.keeper import announce_job
 from core.jobs.models import LastSuccess, PeriodicWork
-from core.jobs.services import note_success, noted
-from core.periodic import PACES, SCHEDULE, SWEEPS, TIDYING, Periodic
+from core.jobs.services import record_job_success, record_success
+from core.periodic import INTERVALS, SCHEDULED_JOBS, SWEEP_JOBS, TIDYING_JOBS, PeriodicJob
 
 logger = logging.getLogger(__name__)
 
 ROOT = Path(core.__file__).parents[1]
-USES_IT = b"from core.periodic import"
-MOST_TIDIED = 10_000  # rows at a time
-TIDIED = "tidy_daily"
+IMPORT_LINE = b"from core.periodic import"
+MAX_TIDIED_ROWS = 10_000  # rows at a time
+TIDY_WORK = "tidy_daily"
 
 
 @lru_cache(maxsize=1)
-def find_periodic_work() -> None:
-    """Import each module of the rooms that uses `core.periodic`, so that its work is known.
+def import_periodic_jobs() -> None:
+    """Import each module that uses `core.periodic`, so that its jobs are registered.
 
-    A module is found by its import line, wherever it is: importing all modules would load
-    libraries of models into processes that need none.
+    These modules are found by their import line. Importing every module would load machine-learning
+    libraries into processes that do not need them.
     """
     rooms = {config.name.partition(".")[0] for config in apps.get_app_configs()}
     for room in sorted(rooms):
         # Rooms lie beside `core`; other apps are installed elsewhere.
         for path in sorted((ROOT / room).rglob("*.py")):
-            if USES_IT in path.read_bytes():
+            if IMPORT_LINE in path.read_bytes():
                 import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
-def do_what_is_due() -> list[str]:
-    """Do the work of each pace whose time has come; return what failed, as the log tells.
+def run_due_jobs() -> list[str]:
+    """Run the jobs of each interval that is due; return the descriptions of those that failed.
 
-    Work of a pace that some process of the site has begun within that time is not done again. No
-    job may rely on another's having been done before it. A database that is away raises Error.
+    A job's description is its `counts`: what the number that it returns counts.
+
+    An interval is not due if any process of the site has claimed it recently. No job may rely on
+    another job having run before. Raises Error if the database is unavailable.
     """
-    find_periodic_work()
-    failed_names = []
-    for pace in PACES:
-        if not claim(pace.name, pace.each):  # another process does it, or did it lately
+    import_periodic_jobs()
+    failed_counts = []
+    for interval in INTERVALS:
+        # Otherwise another process does it, or did it lately.
+        if not claim_work(interval.name, interval.length):
             continue
-        for name in sorted(SCHEDULE):
-            work = SCHEDULE[name]
-            if work.pace == pace and not _is_done(name, work):
-                failed_names.append(work.counts)
-    return failed_names
+        for name in sorted(SCHEDULED_JOBS):
+            job = SCHEDULED_JOBS[name]
+            if job.interval == interval and not _run_job(name, job):
+                failed_counts.append(job.counts)
+    return failed_counts
 
 
-def _is_done(name: str, work: Periodic) -> bool:
-    """Do some work and return whether that was possible.
+def _run_job(name: str, job: PeriodicJob) -> bool:
+    """Run a job; return whether it succeeded.
 
-    A failure is logged, and does not stop the work that comes after it.
+    A failure is logged and does not stop the jobs that come after it. Raises Error if the database
+    is unavailable.
     """
-    is_at_work()  # each job has the keeper's full patience
+    announce_job()  # each job has the keeper's full patience
     try:
-        with noted(name):
-            number = work.do()
+        with record_job_success(name):
+            number = job.function()
         if number:
-            logger.info("%d %s", number, work.counts)
+            logger.info("%d %s", number, job.counts)
     except Error:  # the database is away: the caller waits for it
         raise
     except Exception:
-        logger.exception("Failed: %s", work.counts)
+        logger.exception("Failed: %s", job.counts)
         return False
     return True
 
 
-def do_sweeps() -> None:
-    """Do the work of each sweep, one job after another. Each does all that is due."""
-    find_periodic_work()
-    for name in sorted(SWEEPS):
-        SWEEPS[name]()
+def run_sweeps() -> None:
+    """Run all sweeps, one after another. If one raises an error, the others do not run."""
+    import_periodic_jobs()
+    for name in sorted(SWEEP_JOBS):
+        SWEEP_JOBS[name]()
 
 
 def tidy_daily() -> int:
-    """Delete expired rows once a day; return how many.
+    """Delete expired rows, unless this was done within the last day; return how many.
 
-    Deletes a limited number of rows of each kind; the next sweep deletes the rest.
+    Deletes a limited number of rows of each kind. If more remain, the next sweep deletes them.
     """
-    if has_succeeded(TIDIED, period=timedelta(days=1)):
+    if has_succeeded(TIDY_WORK, period=timedelta(days=1)):
         return 0
-    find_periodic_work()
-    deleted_counts = [TIDYING[name](MOST_TIDIED) for name in sorted(TIDYING)]
-    if max(deleted_counts) < MOST_TIDIED:  # otherwise there may be more, for the next sweep
-        note_success(TIDIED)
+    import_periodic_jobs()
+    deleted_counts = [TIDYING_JOBS[name](MAX_TIDIED_ROWS) for name in sorted(TIDYING_JOBS)]
+    if max(deleted_counts) < MAX_TIDIED_ROWS:  # otherwise there may be more, for the next sweep
+        record_success(TIDY_WORK)
     return sum(deleted_counts)
 
 
-def claim(work: str, interval: timedelta) -> bool:
-    """Return whether the caller should do this work now.
+def claim_work(work: str, interval: timedelta) -> bool:
+    """Claim periodic work if it is due; return whether the caller should do it now.
 
-    Nobody can claim the same work again before `interval` has passed. No lock: of several processes
-    that claim at once, only one conditional update succeeds.
+    work: its name. interval: nobody can claim the same work again before this time has passed.
+    Takes no lock: of several processes that claim at once, only one conditional update succeeds.
     """
     now = timezone.now()
     is_due = Q(claimed_at=None) | Q(claimed_at__lte=now - interval)
@@ -122,5 +127,5 @@ def claim(work: str, interval: timedelta) -> bool:
 
 
 def has_succeeded(job: str, period: timedelta) -> bool:
-    """Return whether a job has succeeded within a time."""
+    """Return whether a job has succeeded within the last `period`."""
     return LastSuccess.objects.filter(job=job, succeeded_at__gt=timezone.now() - period).exists()

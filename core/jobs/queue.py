@@ -16,19 +16,19 @@ from django_q.monitor import save_task
 from django_q.signing import BadSignature, SignedPackage
 from django_q.tasks import async_task
 
-LONG = "long"
-"""The key of messages that wait until no other message does."""
-APART = "practice"
-"""The key of messages that processes of their own take."""
-MOVED = {"dynabench.demo.jobs.fill": "dynabench.operations.demo.jobs.fill"}
-"""Functions that messages of the former release name, and where they are now."""
+LONG_QUEUE = "long"
+"""The key of messages that wait until there are no others."""
+PRACTICE_QUEUE = "practice"
+"""The key of messages that only separate practice processes take."""
+NEW_FUNCTION_NAMES = {"dynabench.demo.jobs.fill": "dynabench.operations.demo.jobs.fill"}
+"""The new paths of functions that messages from the previous release name."""
 logger = logging.getLogger(__name__)
 _is_silent = False
 
 
 @contextmanager
-def silence() -> Iterator[None]:
-    """Send no messages from this process within the context, because it runs its jobs itself."""
+def silence_queue() -> Iterator[None]:
+    """Suppress the messages of this process within the context, if it runs its jobs itself."""
     global _is_silent
     _is_silent = True
     try:
@@ -38,49 +38,63 @@ def silence() -> Iterator[None]:
 
 
 def enqueue(function: str, *ids: int | UUID) -> None:
-    """Have a worker call a function, given as dotted path, with row ids.
+    """Have a worker call a function with row ids. function: its dotted path.
 
-    A rollback of the current transaction also removes the message. A message may arrive twice,
-    late or never: `function` first claims its row (`leases.claim` of
+    If the current transaction is rolled back, the message is not sent. Within `silence_queue` this
+    does nothing.
+
+    A message may arrive twice, late or never. So `function` first claims its row (`leases.claim` of
     `evaluation.isolation.queue`), and `leases.sweep` sends it again for rows that nobody claimed.
     """
     if not _is_silent:
-        async_task(function, *ids, cluster=_key(function))
+        async_task(function, *ids, cluster=_choose_queue(function))
 
 
-def _key(function: str) -> str | None:
+def _choose_queue(function: str) -> str | None:
     if function == settings.PRACTICE_JOB:
-        return APART
-    return LONG if function in settings.LONG_JOBS else None
+        return PRACTICE_QUEUE
+    return LONG_QUEUE if function in settings.LONG_JOBS else None
 
 
-def is_empty() -> bool:
-    """Return whether no message waits for a worker.
+def is_queue_empty() -> bool:
+    """Return whether no message is waiting for a worker.
 
-    Messages for separate processes do not count.
+    Messages for separate practice processes do not count.
     """
-    return not OrmQ.objects.exclude(key=APART).exists()
+    return not OrmQ.objects.exclude(key=PRACTICE_QUEUE).exists()
 
 
-def take_message(*, is_apart: bool = False) -> str | None:
-    """Return and remove the oldest message, long jobs last; None without one.
+def take_message(*, is_practice: bool = False) -> str | None:
+    """Remove the oldest message and return it, long jobs last; None if there is none.
 
-    Messages are not acknowledged. is_apart: take only messages for separate processes.
+    Also returns None if other workers take the oldest ten first. Messages are not acknowledged, so
+    one is lost if its process dies.
+
+    is_practice: whether to take only messages for practice processes. Otherwise these are left out.
     """
     waiting_messages = OrmQ.objects.filter(lock__lte=timezone.now())
     waiting_messages = (
-        waiting_messages.filter(key=APART) if is_apart else waiting_messages.exclude(key=APART)
+        waiting_messages.filter(key=PRACTICE_QUEUE)
+        if is_practice
+        else waiting_messages.exclude(key=PRACTICE_QUEUE)
     )
-    waiting_messages = waiting_messages.annotate(is_long=Q(key=LONG)).order_by("is_long", "pk")
+    waiting_messages = waiting_messages.annotate(is_long=Q(key=LONG_QUEUE)).order_by(
+        "is_long", "pk"
+    )
     # Several in one read, as other workers take the first ones at the same moment.
     for pk, package in waiting_messages.values_list("pk", "payload")[:10]:
+        # The database deletes a row once, so this is the claim.
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
             return str(package)
     return None
 
 
-def answer(package: str) -> None:
-    """Run a message's function. The result is logged, and stored for the admin."""
+def run_message(package: str) -> None:
+    """Run a message's function. Log the result and store it for the admin.
+
+    Errors of the function are logged, not raised. A message signed with another SECRET_KEY is
+    dropped.
+    """
     try:
         task = SignedPackage.loads(package)
     except BadSignature:
@@ -89,12 +103,12 @@ def answer(package: str) -> None:
     name = f"{task['func']}{tuple(map(str, task['args']))}"
     try:
         # Messages outlive an upgrade, and old code may still be sending them.
-        function = import_string(MOVED.get(task["func"], task["func"]))
+        function = import_string(NEW_FUNCTION_NAMES.get(task["func"], task["func"]))
         result, success = function(*task["args"], **task["kwargs"]), True
         logger.info("Done: %s", name)
     # Logged only: the message is gone, and a sweep rings again for a row that waits.
     except Exception:
         result, success = traceback.format_exc(), False
         logger.exception("Failed: %s", name)
-    ended = {"result": result, "success": success, "stopped": timezone.now()}
-    save_task(task | ended, get_broker())
+    ending_values = {"result": result, "success": success, "stopped": timezone.now()}
+    save_task(task | ending_values, get_broker())

@@ -1,4 +1,4 @@
-"""Writing down what happens to the site."""
+"""Record successes of jobs and incidents of the site."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,22 +12,28 @@ from core.jobs.models import Incident, LastSuccess
 
 
 @contextmanager
-def noted(job: str) -> Iterator[None]:
-    """Record the success of a scheduled job if the context ends without an error. No lock."""
+def record_job_success(job: str) -> Iterator[None]:
+    """Record the success of a scheduled job if the `with` block ends without an error.
+
+    Takes no lock.
+    """
     yield
-    note_success(job)
+    record_success(job)
 
 
-def note_success(job: str) -> None:
+def record_success(job: str) -> None:
     """Record that a job succeeded now; monitors warn if this was long ago. Takes no lock."""
     LastSuccess.objects.update_or_create(job=job, defaults={"succeeded_at": timezone.now()})
 
 
 @transaction.atomic
-def tell_incident(
+def report_incident(
     *, actor: User, incident: Incident | None, title: str, text: str, is_over: bool
 ) -> Incident:
-    """Publish an incident or an update to one; return it. No lock: the last writer wins."""
+    """Publish an incident, or an update to one, and return it. Takes no lock: the last writer wins.
+
+    incident: the one to update; None for a new one. is_over: whether the problem is solved.
+    """
     now = timezone.now()
     is_new = incident is None
     if incident is None:

@@ -1,1 +1,1 @@
-"""Mail: how it is sent, and which addresses the site takes."""
+"""Mail: sending it, and the addresses that the site accepts."""

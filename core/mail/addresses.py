@@ -1,7 +1,7 @@
-"""Which e-mail addresses the site takes: those to which it can send a mail.
+"""Accept only email addresses to which the site can send mail.
 
-Django's own check takes invisible and unassigned characters, and names of hosts that no mail
-reaches. A sender then fails, long after the form was fine.
+Django's own check accepts invisible and unassigned characters, and host names that no mail reaches.
+Sending would then fail, long after the form was accepted.
 """
 
 import unicodedata
@@ -14,15 +14,15 @@ from django.core.validators import EmailValidator
 from django.utils.deconstruct import deconstructible
 from rest_framework import serializers
 
-from core.text.names import UNFIT
+from core.text.names import UNFIT_CATEGORIES
 
-LONGEST = 254
-"""Letters of an address that mail carries (RFC 5321) and a column holds."""
-HIDDEN = {*UNFIT, "Zs"}
-"""Categories of characters that are not seen or not assigned, as U+202E, which turns text round."""
+MAX_ADDRESS_CHARS = 254
+"""The maximum length of an address for mail (RFC 5321) and for the column, in characters."""
+HIDDEN_CATEGORIES = {*UNFIT_CATEGORIES, "Zs"}
+"""Unicode categories of invisible or unassigned characters, such as U+202E, which reverses text."""
 
 
-def is_address(text: str) -> bool:
+def is_mail_address(text: str) -> bool:
     """Return whether mail can be sent to `text`."""
     try:
         check_address(text)
@@ -36,28 +36,31 @@ class AddressValidator(EmailValidator):
     """Django's validator, which also refuses undeliverable addresses."""
 
     def __call__(self, value: str | None) -> None:
-        """Raise ValidationError unless the value is an address."""
+        """Raise ValidationError unless the value is a deliverable address."""
         super().__call__(value)
         text = str(value)
-        is_long = len(text) > LONGEST
-        is_hidden = any(unicodedata.category(character) in HIDDEN for character in text)
-        if is_long or is_hidden or not _is_host(text):
+        is_too_long = len(text) > MAX_ADDRESS_CHARS
+        has_hidden_character = any(
+            unicodedata.category(character) in HIDDEN_CATEGORIES for character in text
+        )
+        if is_too_long or has_hidden_character or not _has_valid_host(text):
             raise ValidationError(self.message, code=self.code, params={"value": value})
 
 
-def _is_host(address: str) -> bool:
-    """Return whether a valid host name follows the @, in the form of mail (IDNA).
+def _has_valid_host(address: str) -> bool:
+    """Return whether a valid host name follows the @, in the form that mail uses (IDNA).
 
     An IP address in brackets is refused: few servers accept mail for one, and it would be a second
     spelling of the same address.
     """
     host = address.rpartition("@")[2]
+    # Brackets hold an IP address in place of a name.
     if host.startswith("["):
         return False
     try:
         # Mail would go to "strasse" for "straße", which is another's name by the rules of today.
-        former = host.rstrip(".").encode("idna")
-        return former.lower() == idna.encode(host.rstrip("."), uts46=True).lower()
+        encoded_host = host.rstrip(".").encode("idna")
+        return encoded_host.lower() == idna.encode(host.rstrip("."), uts46=True).lower()
     except UnicodeError:  # idna.IDNAError is one
         return False
 
@@ -71,7 +74,7 @@ class AddressField(forms.EmailField):
     default_validators = [check_address]
 
 
-class AddressInRequest(serializers.EmailField):
+class AddressSerializerField(serializers.EmailField):
     """A serializer field for an address to which the site can send mail."""
 
     def __init__(self, **options: Any) -> None:

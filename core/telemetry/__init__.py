@@ -1,1 +1,1 @@
-"""What a running site tells of itself: logs, counts, traces, reports of errors. Any room may."""
+"""Monitoring of a running site: logs, counters, traces, error reports."""

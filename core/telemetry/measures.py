@@ -1,7 +1,7 @@
-"""Counts that the processes of one web server keep together, for whichever of them is asked.
+"""Share counters among the processes of a web server, so that any of them can report the totals.
 
-prometheus_client keeps them in files of a folder, one set a process, if a variable names it before
-its first import (https://prometheus.github.io/client_python/multiprocess/).
+prometheus_client keeps them in a folder, with files for each process, if a variable names the
+folder before its first import (https://prometheus.github.io/client_python/multiprocess/).
 """
 
 import os
@@ -10,38 +10,39 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
-def count_together(home: Path) -> None:
-    """Share counters in a folder of this server's main process; delete those of ended servers.
+def set_up_shared_counters(home: Path) -> None:
+    """Set up the folder in which this server's workers share counters.
 
-    For a gunicorn worker, before prometheus_client is imported. Counts begin at 0 with each main
-    process. If the environment names a folder, it is created, and the operator has to empty it.
+    Deletes the folders of servers that have stopped. Call it in each gunicorn worker before
+    importing prometheus_client. Counts restart at 0 with each main process. A folder set in the
+    environment is created if missing and never emptied; that is up to the operator.
     """
-    if named := os.environ.get(FOLDER):
-        Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder_path := os.environ.get(FOLDER_VARIABLE):
+        Path(folder_path).mkdir(mode=0o700, parents=True, exist_ok=True)
         return
     host_prefix = f"{socket.gethostname()}-"
     # Folders of other hosts on a shared disk stay: their process ids mean nothing here.
     for folder in home.glob(f"{host_prefix}*"):
-        if not _lives(folder.name.removeprefix(host_prefix)):
+        if not _is_process_alive(folder.name.removeprefix(host_prefix)):
             shutil.rmtree(folder, ignore_errors=True)
     # The main process: workers come and go below it, and their counts stay.
     folder = home / f"{host_prefix}{os.getppid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.environ[FOLDER] = str(folder)
+    os.environ[FOLDER_VARIABLE] = str(folder)
 
 
-def forget_the_dead(folder: Path) -> None:
-    """Delete the live gauges of workers that ended. Their counters are kept."""
+def delete_dead_gauges(folder: Path) -> None:
+    """Delete the live gauges of workers that have ended. Their counters are kept."""
     for file in folder.glob("gauge_live*_*.db"):
-        if not _lives(file.stem.rpartition("_")[2]):
+        if not _is_process_alive(file.stem.rpartition("_")[2]):
             with suppress(FileNotFoundError):  # another scrape was first
                 file.unlink()
 
 
-def _lives(pid: str) -> bool:
+def _is_process_alive(pid: str) -> bool:
     """Return whether this machine has a process with this id."""
     try:
         os.kill(int(pid), 0)

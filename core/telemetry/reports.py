@@ -1,4 +1,4 @@
-"""Errors that the log tells, sent to Sentry as well: without requests, people and variables."""
+"""Send logged errors to Sentry, without requests, people and variables."""
 
 import logging
 
@@ -6,18 +6,18 @@ import sentry_sdk
 from sentry_sdk.integrations.excepthook import ExcepthookIntegration
 from sentry_sdk.integrations.logging import LoggingIntegration
 
-from core.versions import version
+from core.versions import get_version
 
 
-def report_to(address: str) -> None:
-    """Send errors that this process logs, and uncaught exceptions, to a Sentry address.
+def start_error_reports(address: str) -> None:
+    """Send uncaught exceptions and logged errors of this process to a Sentry address.
 
-    Requests, queries and variables contain what people wrote, so none of them is sent.
+    Requests, queries and variables contain what people wrote, so none of them are sent.
     """
     sentry_sdk.init(
         address,
         # Not known yet while settings are read, when this is called.
-        before_send=lambda event, hint: {**event, "release": version()},
+        before_send=lambda event, hint: {**event, "release": get_version()},
         default_integrations=False,
         auto_enabling_integrations=False,
         integrations=[

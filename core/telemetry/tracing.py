@@ -1,9 +1,9 @@
-"""Traces by OpenTelemetry, from a page over the calls of models to what is stored.
+"""Traces by OpenTelemetry, from the request for a page to model calls and stored results.
 
-Our model server adds what it did: calls of it carry the trace in their headers.
+Calls of our model server carry the trace in their headers, so that the server adds its own spans.
 
-Off, they cost a comparison; `requirements-tracing.txt` has the libraries. Spans name routes and
-targets, never people or texts.
+Without tracing, the overhead is one comparison; `requirements-tracing.txt` lists the libraries.
+Spans name routes and targets, never people or texts.
 """
 
 import contextvars
@@ -22,9 +22,9 @@ _provider: "TracerProvider | None" = None
 
 
 def start_tracing(service: str = "dynabench-web") -> "TracerProvider":
-    """Send this process's spans as the variables OTEL_… say. Call it after forks.
+    """Send this process's spans as configured by the OTEL_… variables; return the provider.
 
-    It starts a thread, which would not survive a fork.
+    Call it after forks: it starts a thread, which would not survive one.
     """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
@@ -38,7 +38,7 @@ def start_tracing(service: str = "dynabench-web") -> "TracerProvider":
 
 
 @contextmanager
-def traced(service: str) -> Iterator[None]:
+def trace_service(service: str) -> Iterator[None]:
     """Send this process's spans within the context, and flush them at its end."""
     provider = start_tracing(service)
     try:
@@ -49,21 +49,18 @@ def traced(service: str) -> Iterator[None]:
 
 
 @contextmanager
-def span(name: str, **attributes: str | int) -> Iterator[Any]:
-    """Trace a step; yield OpenTelemetry's span, or None without tracing."""
+def open_span(name: str, **attributes: str | int) -> Iterator[Any]:
+    """Open a span for a step within the context; yield the span, or None without tracing."""
     if _provider is None:
         yield None
         return
     tracer = _provider.get_tracer("dynabench")
-    with tracer.start_as_current_span(name, attributes=attributes) as current:
-        yield current
+    with tracer.start_as_current_span(name, attributes=attributes) as span:
+        yield span
 
 
-def carried() -> list[tuple[bytes, bytes]]:
-    """Return the headers by which our model server joins this trace.
-
-    Empty without tracing.
-    """
+def build_trace_headers() -> list[tuple[bytes, bytes]]:
+    """Return the headers with which our model server joins this trace; empty without tracing."""
     if _provider is None:
         return []
     from opentelemetry.propagate import inject
@@ -74,8 +71,8 @@ def carried() -> list[tuple[bytes, bytes]]:
 
 
 @contextmanager
-def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any]:
-    """Trace a request as part of the trace in its headers; yield as `span` does."""
+def trace_answer(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any]:
+    """Open a span in the trace named by a request's headers; yield it, or None without tracing."""
     if _provider is None:
         yield None
         return
@@ -84,18 +81,18 @@ def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any
 
     carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
     tracer = _provider.get_tracer("dynabench")
-    caller = extract(carrier)
-    with tracer.start_as_current_span(name, context=caller, kind=SpanKind.SERVER) as current:
-        yield current
+    caller_context = extract(carrier)
+    with tracer.start_as_current_span(name, context=caller_context, kind=SpanKind.SERVER) as span:
+        yield span
 
 
-def submit(
-    threads: Executor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+def submit_work(
+    executor: Executor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> tuple[Future[T], contextvars.Context]:
-    """Run `work` in a thread with the caller's context: the same request in logs, the same trace.
+    """Run `work` in a thread with the caller's context, so that logs and traces name its request.
 
     Returns the future, and the context in which its callbacks can run.
     """
     # A thread of the pool begins without the request and the span of its caller.
     context = contextvars.copy_context()
-    return threads.submit(lambda: context.run(work, *args, **kwargs)), context
+    return executor.submit(lambda: context.run(work, *args, **kwargs)), context

@@ -1,1 +1,1 @@
-"""Words, names, languages and documents."""
+"""Text processing: words, names, languages and documents."""

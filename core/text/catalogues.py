@@ -1,8 +1,8 @@
-"""Catalogues of translated texts: read `.po` files, and compile them without GNU gettext.
+"""Read `.po` catalogues of translations and compile them without GNU gettext.
 
-Only the `.po` files of `locale/` are in version control. Each process of the site compiles those
-that are newer than their `.mo` file when it starts, which takes a tenth of a second per language
-after a change and otherwise nothing.
+Only the `.po` files of `locale/` are in version control. When a process of the site starts, it
+compiles the catalogues that are newer than their `.mo` file. This takes a tenth of a second per
+changed language.
 """
 
 import os
@@ -16,14 +16,17 @@ from pathlib import Path
 
 MAGIC, VERSION, HEADER_BYTES = 0x950412DE, 0, 28
 CONTEXT_END, FORM_END = "\x04", "\0"
-LINE = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr)(?:\[\d+\])?\s+)?"(.*)"')
-ESCAPE = re.compile(r"\\(.)")
-ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+LINE_PATTERN = re.compile(r'(?:(msgctxt|msgid_plural|msgid|msgstr)(?:\[\d+\])?\s+)?"(.*)"')
+ESCAPE_PATTERN = re.compile(r"\\(.)")
+ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclass
 class Entry:
-    """One message of a catalogue; `texts` has one translation, or one for each plural form."""
+    """A message of a catalogue with its translation.
+
+    texts: one translation, or one per plural form.
+    """
 
     comments: list[str] = field(default_factory=list)
     context: str | None = None
@@ -33,7 +36,7 @@ class Entry:
 
     @property
     def is_fuzzy(self) -> bool:
-        """Return whether the translation is a guess, that of a similar message."""
+        """Return whether the translation was only guessed from a similar message."""
         return any(line.startswith("#,") and "fuzzy" in line for line in self.comments)
 
     @property
@@ -42,20 +45,20 @@ class Entry:
 
 
 def read_entries(text: str) -> Iterator[Entry]:
-    """Yield the entries of a `.po` file, first its header, which translates the empty message.
+    """Yield the entries of a `.po` file, starting with its header, which translates "".
 
-    Entries that are no longer in use (`#~`) are left out.
+    Obsolete entries (`#~`) are left out.
     """
     entry, attribute = Entry(), ""
     for line in text.splitlines():
-        if match := LINE.fullmatch(line):
+        if match := LINE_PATTERN.fullmatch(line):
             keyword, value = match[1], _unescape(match[2])
             # A comment, a context or a message begins the next entry.
             if keyword in ("msgctxt", "msgid") and entry.texts:
                 yield entry
                 entry = Entry()
             attribute = keyword or attribute
-            _add(entry, attribute, value, is_first_line=keyword is not None)
+            _append_text(entry, attribute, value, is_first_line=keyword is not None)
         elif line.startswith("#") and not line.startswith("#~"):
             if entry.texts:
                 yield entry
@@ -66,11 +69,11 @@ def read_entries(text: str) -> Iterator[Entry]:
 
 
 def _unescape(text: str) -> str:
-    return ESCAPE.sub(lambda match: ESCAPED.get(match[1], match[1]), text)
+    return ESCAPE_PATTERN.sub(lambda match: ESCAPED_CHARACTERS.get(match[1], match[1]), text)
 
 
-def _add(entry: Entry, keyword: str, value: str, is_first_line: bool) -> None:
-    """Set what a keyword names, or append a line that continues it."""
+def _append_text(entry: Entry, keyword: str, value: str, is_first_line: bool) -> None:
+    """Set the attribute for a keyword, or append a continuation line to it."""
     if keyword == "msgstr":
         if is_first_line:
             entry.texts.append("")
@@ -81,10 +84,10 @@ def _add(entry: Entry, keyword: str, value: str, is_first_line: bool) -> None:
 
 
 def compile_entries(entries: Iterator[Entry]) -> bytes:
-    """Return the `.mo` file with the translated entries: two sorted tables, then the texts.
+    """Return the content of a `.mo` file: two sorted tables, then the translated texts.
 
-    The format is in the manual of GNU gettext, "The Format of GNU MO Files". A message without a
-    translation is left out, so that its English text is shown.
+    The format is in the manual of GNU gettext, "The Format of GNU MO Files". Messages without a
+    translation are left out, so that their English texts are shown.
     """
     translations = {}
     for entry in entries:
@@ -93,10 +96,12 @@ def compile_entries(entries: Iterator[Entry]) -> bytes:
             plural = "" if entry.plural is None else FORM_END + entry.plural
             key = f"{context}{entry.message}{plural}".encode()
             translations[key] = FORM_END.join(entry.texts).encode()
+    # gettext finds a message by binary search, so the table is sorted by bytes.
     keys = sorted(translations)
     table_bytes = 8 * len(keys)
     header = (MAGIC, VERSION, len(keys), HEADER_BYTES, HEADER_BYTES + table_bytes, 0, 0)
     tables, texts = [struct.pack("<7I", *header)], []
+    # Texts follow both tables: that of the messages and that of the translations.
     position = HEADER_BYTES + 2 * table_bytes
     for text in [*keys, *(translations[key] for key in keys)]:
         tables.append(struct.pack("<2I", len(text), position))
@@ -105,11 +110,11 @@ def compile_entries(entries: Iterator[Entry]) -> bytes:
     return b"".join([*tables, *texts])
 
 
-def compile_outdated(folder: Path) -> None:
-    """Compile the catalogues of a folder that are newer than their `.mo` file, or have none.
+def compile_outdated_catalogues(folder: Path) -> None:
+    """Compile the catalogues in a folder that are newer than their `.mo` file, or have none.
 
-    Where the folder cannot be written, what is there is kept: a site must start without it, and
-    shows English texts for those that no `.mo` file holds.
+    If the folder is not writable, existing `.mo` files are kept. The site must start anyway:
+    messages that no `.mo` file contains are shown in English.
     """
     for source in folder.glob("*/LC_MESSAGES/django.po"):
         target = source.with_suffix(".mo")
@@ -117,11 +122,11 @@ def compile_outdated(folder: Path) -> None:
         if is_current or not os.access(source.parent, os.W_OK):
             continue
         with suppress(OSError):  # the disk is full, or the folder has just gone
-            _replace(target, compile_entries(read_entries(source.read_text(encoding="utf-8"))))
+            _replace_file(target, compile_entries(read_entries(source.read_text(encoding="utf-8"))))
 
 
-def _replace(target: Path, content: bytes) -> None:
-    """Replace a file in one step, because several processes may compile it at the same time."""
+def _replace_file(target: Path, content: bytes) -> None:
+    """Replace a file atomically, because several processes may compile it at the same time."""
     with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".tmp", delete=False) as file:
         file.write(content)
     try:

@@ -1,1 +1,1 @@
-"""Requests and answers: the API's shape, forms, limits of bodies, refusals, the web server."""
+"""HTTP: the shape of the API, forms, limits on bodies, refusals, the web server."""

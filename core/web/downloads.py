@@ -1,4 +1,4 @@
-"""Files for people to keep: an attachment, a CSV table, JSON lines, a part of a stored file."""
+"""Responses with files to download: attachments, CSV tables, JSON lines, parts of stored files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,38 +14,47 @@ from django.http import (
 )
 from django.utils.http import content_disposition_header, quote_etag
 
-from core.files.tables import csv_text
-from core.web.outages import api_error
+from core.files.tables import build_csv_text
+from core.web.outages import respond_api_error
 
-RANGE = re.compile(r"bytes=(\d+)-(\d*)$")
-BLOCK = 2**16
+RANGE_PATTERN = re.compile(r"bytes=(\d+)-(\d*)$")
+BLOCK_BYTES = 2**16
 T = TypeVar("T")
-OCTETS = "application/octet-stream"  # not guessed by the name: the schema says it of every file
+BINARY_TYPE = (
+    "application/octet-stream"  # not guessed by the name: the schema says it of every file
+)
 
 
-def attachment(text: str, file_name: str, kind: str) -> HttpResponse:
-    """Return a text as a file download. kind: its media type."""
-    return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers=_named(file_name))
+def respond_with_attachment(text: str, file_name: str, media_type: str) -> HttpResponse:
+    """Return a text as a file download in UTF-8. media_type: its type, without a charset."""
+    return HttpResponse(
+        text, content_type=f"{media_type}; charset=utf-8", headers=_build_name_headers(file_name)
+    )
 
 
-def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
-    """Return a table as a CSV file. The first row contains the column names."""
-    return attachment(csv_text(rows), file_name, "text/csv")
+def respond_with_csv(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
+    """Return a table as a CSV file for spreadsheets, with formulas neutralised.
 
-
-def lines(
-    rows: Iterable[bytes | str], file_name: str, kind: str = "application/jsonl"
-) -> StreamingHttpResponse:
-    """Return a streaming response of JSON lines, or of another kind.
-
-    The first line is produced here, so that the request can be answered with an error if its
-    source is unavailable.
+    rows: the first row has the column names.
     """
-    return StreamingHttpResponse(_begun(rows), content_type=kind, headers=_named(file_name))
+    return respond_with_attachment(build_csv_text(rows), file_name, "text/csv")
 
 
-def _begun(rows: Iterable[T]) -> Iterator[T]:
-    """Return an iterator over the rows, whose first row is produced now."""
+def respond_with_lines(
+    rows: Iterable[bytes | str], file_name: str, media_type: str = "application/jsonl"
+) -> StreamingHttpResponse:
+    """Return a streaming file download of JSON lines, or of another `media_type`.
+
+    The first line is produced here, so that the response can still be an error if the source is
+    unavailable.
+    """
+    return StreamingHttpResponse(
+        _begin_rows(rows), content_type=media_type, headers=_build_name_headers(file_name)
+    )
+
+
+def _begin_rows(rows: Iterable[T]) -> Iterator[T]:
+    """Return an iterator over the rows, after producing the first row immediately."""
     remaining_rows = iter(rows)
     first_rows = [*islice(remaining_rows, 1)]
 
@@ -56,42 +65,45 @@ def _begun(rows: Iterable[T]) -> Iterator[T]:
     return all_rows()
 
 
-def file_part(
+def respond_with_file_part(
     request: HttpRequest, file: IO[bytes], size: int, file_name: str, sha256: str
 ) -> JsonResponse | FileResponse | StreamingHttpResponse:
-    """Return a file, or the requested part of it (`Range: bytes=N-`, RFC 9110, 14).
+    """Return a file, or its requested part (`Range: bytes=N-` or `bytes=N-M`, RFC 9110, 14).
 
-    Its ETag is its digest. If `If-Range` has another one, return the whole file.
+    The ETag is the file's digest. Returns the whole file if `If-Range` has a different ETag.
+    Returns status 416 if the range lies outside the file.
     """
     etag = quote_etag(sha256)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
-    range_match = RANGE.match(request.headers.get("Range", ""))
+    range_match = RANGE_PATTERN.match(request.headers.get("Range", ""))
     # Several ranges at once, or those that count from the end, get the whole file, as RFC 9110
     # allows.
     if not range_match or request.headers.get("If-Range", etag) != etag:
         return FileResponse(
-            file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
+            file, as_attachment=True, filename=file_name, headers=headers, content_type=BINARY_TYPE
         )
     first_byte, last_byte = int(range_match[1]), min(int(range_match[2] or size - 1), size - 1)
+    # Such as a client that resumes a file which is complete already.
     if first_byte > last_byte:
         headers["Content-Range"] = f"bytes */{size}"
-        return api_error("range", f"The file has {size} bytes.", 416, headers)
+        return respond_api_error("range", f"The file has {size} bytes.", 416, headers)
     file.seek(first_byte)
     headers |= {
         "Content-Range": f"bytes {first_byte}-{last_byte}/{size}",
         "Content-Length": str(last_byte - first_byte + 1),
-        **_named(file_name),
+        **_build_name_headers(file_name),
     }
-    rest = _part(file, last_byte - first_byte + 1)
-    return StreamingHttpResponse(rest, status=206, headers=headers, content_type=OCTETS)
+    body = _iterate_part(file, last_byte - first_byte + 1)
+    return StreamingHttpResponse(body, status=206, headers=headers, content_type=BINARY_TYPE)
 
 
-def _part(file: IO[bytes], remaining_bytes: int) -> Iterator[bytes]:
+def _iterate_part(file: IO[bytes], remaining_bytes: int) -> Iterator[bytes]:
+    # Unlike `FileResponse`, a plain streaming response closes no file.
     with file:
-        while remaining_bytes and (block := file.read(min(BLOCK, remaining_bytes))):
+        while remaining_bytes and (block := file.read(min(BLOCK_BYTES, remaining_bytes))):
             remaining_bytes -= len(block)
             yield block
 
 
-def _named(file_name: str) -> dict[str, str]:
+def _build_name_headers(file_name: str) -> dict[str, str]:
     return {"Content-Disposition": content_disposition_header(True, file_name) or ""}

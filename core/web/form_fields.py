@@ -1,11 +1,11 @@
-"""Declare a field once, in a page's form, and take it from there into the API's requests.
+"""Declare a field once, in a page's form, and reuse it in the API's requests.
 
     class NewTeamSerializer(serializers.Serializer):
-        name = request_field(TeamForm, "name", help_text="Leaderboards show it.")
+        name = build_request_field(TeamForm, "name", help_text="Leaderboards show it.")
 
-The form says what a value may be: its kind, its limits, its choices, whether it is needed. What the
-serializer adds is English text for the API's page, and what differs in a program's request, such as
-`required=False` where a change leaves out what stays. `tests/test_doors.py` compares all of them.
+The form defines the valid values: kind, limits, choices, and whether a value is required. The
+serializer adds English text for the API's page. It also adds options that apply only to programs,
+such as `required=False` if a request may leave the field out. A test compares all pairs of fields.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,49 +16,51 @@ from django.core import validators
 from rest_framework import serializers
 
 Options = dict[str, Any]
-LIMITS = ("max_length", "min_length", "max_value", "min_value")
-NULLABLE = (forms.IntegerField, forms.DateField, forms.DateTimeField, forms.UUIDField)
-"""Kinds of values that have no empty one of their own; forms return None for a field left empty."""
-OF_LIMITS = (
+LIMIT_NAMES = ("max_length", "min_length", "max_value", "min_value")
+NULLABLE_FIELDS = (forms.IntegerField, forms.DateField, forms.DateTimeField, forms.UUIDField)
+"""Form fields whose kinds have no empty value. If left empty, they return None."""
+DERIVED_VALIDATORS = (
     validators.BaseValidator,
     validators.ProhibitNullCharactersValidator,
     validators.URLValidator,
 )
-"""Validators that both kinds of fields make of their limits, or have anyway."""
+"""Validators that fields of both kinds create from their limits, or have by default."""
 
 
-def request_field(form: type[forms.BaseForm], name: str, **differences: Any) -> Any:
+def build_request_field(form: type[forms.BaseForm], name: str, **differences: Any) -> Any:
     """Return a serializer field that accepts the same values as a form's field.
 
     If a request leaves the field out, a checkbox is False, and a required field with an initial
     value takes that value. Optional numbers and dates may be null.
 
-    form: a class, whose fields do not depend on a person or a task. differences: options that
+    form: a class whose fields do not depend on a person or a task. differences: options that
     replace the form's. With `required`, the form's default and its rule on empty texts no longer
-    apply. `choices` is for values that the form words for a page. Raises TypeError for a kind of
-    field that a request cannot have, such as a choice among rows.
+    apply. Use `choices` if the form's words for the values are meant for a page. Raises TypeError
+    for a kind of field that a request cannot have, such as a choice among rows.
     """
     field: forms.Field = form.base_fields[name]  # type: ignore[attr-defined]
     if not isinstance(field, forms.ModelChoiceField):
-        for kind, make in KINDS.items():
-            if isinstance(field, kind):
-                return make(**(_options(field, differences) | differences))
+        for form_field_class, build_field in FIELD_CLASSES.items():
+            if isinstance(field, form_field_class):
+                return build_field(**(_build_options(field, differences) | differences))
     raise TypeError(f"{form.__name__}.{name}: a request has no {type(field).__name__}.")
 
 
-def _options(field: forms.Field, differences: Mapping[str, Any]) -> Options:
-    """Return what a form's field says as options of a serializer's field."""
+def _build_options(field: forms.Field, differences: Mapping[str, Any]) -> Options:
+    """Return the options of a serializer field that correspond to a form's field."""
     options: Options = {}
-    for limit in LIMITS:
+    for limit in LIMIT_NAMES:
         if getattr(field, limit, None) is not None:
             options[limit] = getattr(field, limit)
-    if own := [each for each in field.validators if not isinstance(each, OF_LIMITS)]:
-        options["validators"] = own
+    if own_validators := [
+        validator for validator in field.validators if not isinstance(validator, DERIVED_VALIDATORS)
+    ]:
+        options["validators"] = own_validators
     if isinstance(field, forms.ChoiceField):
         # Without the empty choice with which a page asks for one.
         pairs: Any = field.choices
         options["choices"] = [pair for pair in pairs if pair[0] != ""]
-    elif isinstance(field, NULLABLE) and not field.required:
+    elif isinstance(field, NULLABLE_FIELDS) and not field.required:
         options["allow_null"] = True
     elif isinstance(field, forms.CharField) and not field.required:
         options["allow_blank"] = not differences.get("required")
@@ -71,13 +73,15 @@ def _options(field: forms.Field, differences: Mapping[str, Any]) -> Options:
     return options | {"required": field.required}
 
 
-def _list_of_choices(choices: Any, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+def _build_multiple_choice_field(
+    choices: Any, **options: Any
+) -> serializers.Field[Any, Any, Any, Any]:
     return serializers.ListField(child=serializers.ChoiceField(choices), **options)
 
 
 # The first that fits counts, so a kind stands before the one that it is made of.
-KINDS: Mapping[type[forms.Field], Callable[..., Any]] = {
-    forms.MultipleChoiceField: _list_of_choices,
+FIELD_CLASSES: Mapping[type[forms.Field], Callable[..., Any]] = {
+    forms.MultipleChoiceField: _build_multiple_choice_field,
     forms.ChoiceField: serializers.ChoiceField,
     forms.FloatField: serializers.FloatField,
     forms.IntegerField: serializers.IntegerField,

@@ -1,4 +1,4 @@
-"""How forms look."""
+"""Render the fields of forms."""
 
 from django.forms.renderers import TemplatesSetting
 

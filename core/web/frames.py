@@ -1,8 +1,9 @@
-"""Room for the frames of deep calls.
+"""Avoid repeated memory allocation for the frames of deep calls.
 
-Python keeps frames in chunks of 16 KB that it takes from the system and gives back with the last
-frame in them: where a loop stands at the end of a chunk, each call in it is a mmap, page faults and
-a munmap (CPython issue 142183). Some pages took hundreds of them, a seventh of their time.
+Python stores frames in chunks of 16 KB. It requests a chunk from the system when needed, and
+returns it once the chunk has no frame left. If a loop runs at the end of a chunk, each call in the
+loop costs a mmap, page faults and a munmap (CPython issue 142183). Some pages made hundreds of
+these calls, which took a seventh of their time.
 """
 
 from collections.abc import Callable
@@ -10,15 +11,21 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-SLOTS = 66_000
-"""Of 8 bytes, none of which is used: a frame of so many takes a chunk of 1 MiB and leaves half."""
+FRAME_SLOTS = 66_000
+"""The stack size of a frame in slots of 8 bytes, none of which is used.
+
+Such a frame allocates a chunk of 1 MiB and leaves half of it free.
+"""
 
 
-def with_room(call: Callable[P, T]) -> Callable[P, T]:
-    """Wrap `call` so that all frames below it fit into one memory chunk; more remain possible."""
+def wrap_with_frame_room(call: Callable[P, T]) -> Callable[P, T]:
+    """Wrap `call` so that the frames of the calls below it usually fit into one memory chunk.
 
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+    These calls then need no memory from the system. The wrapper's own frame takes half a MiB.
+    """
+
+    def run_with_frames(*args: P.args, **kwargs: P.kwargs) -> T:
         return call(*args, **kwargs)
 
-    called.__code__ = called.__code__.replace(co_stacksize=SLOTS)
-    return called
+    run_with_frames.__code__ = run_with_frames.__code__.replace(co_stacksize=FRAME_SLOTS)
+    return run_with_frames

@@ -1,4 +1,4 @@
-"""What is down when a request fails: it is named, answered with 503 and logged in one line."""
+"""Respond with 503 and the unavailable part of the site if a request fails; log one line."""
 
 import errno
 import logging
@@ -12,13 +12,17 @@ from django.template import loader
 
 from core.errors import Unavailable
 
-LOCKED = re.compile(r"\b(dead)?lock|is locked")
-FULL = re.compile(r"disk is full|No space left")
-UNWRITABLE = re.compile(r"readonly database|disk I/O error")
+LOCKED_PATTERN = re.compile(r"\b(dead)?lock|is locked")
+FULL_PATTERN = re.compile(r"disk is full|No space left")
+UNWRITABLE_PATTERN = re.compile(r"readonly database|disk I/O error")
 
 
 class Outage(NamedTuple):
-    """An unavailable or overloaded part of the site. code: a word for programs."""
+    """An unavailable or overloaded part of the site.
+
+    code: a word for programs. message: for people. wait_seconds: when to try again. status: of the
+    response.
+    """
 
     code: str
     message: str
@@ -26,51 +30,53 @@ class Outage(NamedTuple):
     status: int = 503
 
 
-BUSY = Outage("busy", "The site is busy. Try again in a few seconds.", 3)
-DATABASE = Outage("database", "The database does not answer. Try again in a few seconds.", 5)
-DAMAGED_FILE = Outage(
+BUSY_OUTAGE = Outage("busy", "The site is busy. Try again in a few seconds.", 3)
+DATABASE_OUTAGE = Outage("database", "The database does not answer. Try again in a few seconds.", 5)
+DAMAGED_FILE_OUTAGE = Outage(
     "file", "A stored file is missing or damaged. The site's operator has to restore it.", 3600
 )
-FULL_DISK = Outage("disk", "The site's disk is full. Try again later.", 600, 507)
-CLOSED_DISK = Outage("disk", "The site cannot store anything at present. Try again later.", 60)
-BY_NUMBER = {
-    errno.ENOSPC: FULL_DISK,
-    errno.EDQUOT: FULL_DISK,
-    errno.EROFS: CLOSED_DISK,
-    errno.EACCES: CLOSED_DISK,
-    errno.EIO: DAMAGED_FILE,
+FULL_DISK_OUTAGE = Outage("disk", "The site's disk is full. Try again later.", 600, 507)
+UNWRITABLE_DISK_OUTAGE = Outage(
+    "disk", "The site cannot store anything right now. Try again later.", 60
+)
+OUTAGE_BY_ERROR_NUMBER = {
+    errno.ENOSPC: FULL_DISK_OUTAGE,
+    errno.EDQUOT: FULL_DISK_OUTAGE,
+    errno.EROFS: UNWRITABLE_DISK_OUTAGE,
+    errno.EACCES: UNWRITABLE_DISK_OUTAGE,
+    errno.EIO: DAMAGED_FILE_OUTAGE,
 }
 
 
-def outage_of(error: BaseException | None) -> Outage | None:
+def find_outage(error: BaseException | None) -> Outage | None:
     """Return the outage that caused an error; None if the error is a bug."""
     text = str(error)
     if isinstance(error, Unavailable):
         return Outage(error.code, str(error), error.wait, error.status)
     if isinstance(error, OSError):
-        return BY_NUMBER.get(error.errno or 0)
+        return OUTAGE_BY_ERROR_NUMBER.get(error.errno or 0)
     if isinstance(error, InterfaceError):
-        return DATABASE if "closed" in text else None
+        return DATABASE_OUTAGE if "closed" in text else None
     if not isinstance(error, OperationalError):
         return None
-    if FULL.search(text):
-        return FULL_DISK
-    if UNWRITABLE.search(text):
-        return CLOSED_DISK
-    return BUSY if LOCKED.search(text) else DATABASE
+    if FULL_PATTERN.search(text):
+        return FULL_DISK_OUTAGE
+    if UNWRITABLE_PATTERN.search(text):
+        return UNWRITABLE_DISK_OUTAGE
+    return BUSY_OUTAGE if LOCKED_PATTERN.search(text) else DATABASE_OUTAGE
 
 
-def unavailable(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
-    """Return the response that names the unavailable part; None if `outage_of` finds none.
+def respond_unavailable(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
+    """Return the response that names the unavailable part; None if the error is not an outage.
 
     Makes no database query.
     """
-    outage = outage_of(error)
+    outage = find_outage(error)
     if outage is None:
         return None
     response: HttpResponse
     if request.path.startswith("/api/"):
-        response = api_error(outage.code, outage.message, outage.status)
+        response = respond_api_error(outage.code, outage.message, outage.status)
     elif not request.accepts("text/html"):  # a script of ours
         response = JsonResponse({"error": outage.message}, status=outage.status)
     else:
@@ -80,11 +86,11 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
         page = loader.render_to_string(template, {"outage": outage})
         response = HttpResponse(page, status=outage.status)
     response["Retry-After"] = str(outage.wait_seconds)
-    note_reason(response, outage, error)
+    store_reason(response, outage, error)
     return response
 
 
-def api_error(
+def respond_api_error(
     code: str, message: str, status: int, headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
     """Return an error in the API's format, for code outside `core.web.api`."""
@@ -92,21 +98,21 @@ def api_error(
     return JsonResponse({"error": error}, status=status, headers=headers)
 
 
-def note_reason(response: HttpResponse, outage: Outage, error: BaseException | None) -> None:
-    """Store the reason for the one line that `dynabench.middleware.request_id` logs."""
+def store_reason(response: HttpResponse, outage: Outage, error: BaseException | None) -> None:
+    """Store an outage's code and error on the response, from which the middleware logs them."""
     first_line = next(iter(str(error).splitlines()), "")
     response.reason_logged = f"{outage.code}: {first_line}"  # type: ignore[attr-defined]
 
 
-class OneLine(logging.Filter):
-    """A log filter that reduces errors which are not ours to one line.
+class OneLineFilter(logging.Filter):
+    """A log filter that reduces errors that are not our bugs to one line.
 
     Refusals (4xx, and what Django calls suspicious, such as a wrong Host or admin filter) become
     warnings without a traceback. Outages are dropped, because another line reports them.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log the record; remove the traceback from that of a refusal."""
+        """Return whether to log the record. Turn refusals into warnings without a traceback."""
         status: int = getattr(record, "status_code", 0)
         is_request = record.name == "django.request"
         if record.name.startswith("django.security.") or (is_request and 400 <= status < 500):

@@ -1,6 +1,6 @@
-"""Turn a refusal into a form error, a message on the next page or the last line of a command.
+"""Show refusals as a form error, a message on the next page or the last line of a command.
 
-The API needs none of these: `core.web.api.answer_error` answers every refusal.
+The API does not need them, because `core.web.api.build_error_response` handles every refusal.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from django.http import HttpRequest
 from core.errors import Refused
 
 
-class Curable(PermissionDenied):
-    """Raised for a page that the reader cannot open but can unlock on another page.
+class CurableDenial(PermissionDenied):
+    """Raised if the reader cannot open a page but can change that on another page.
 
     page: the URL of the other page. link: the link's text.
     """
@@ -27,23 +27,29 @@ class Curable(PermissionDenied):
 
 
 @contextmanager
-def as_form_error(form: BaseForm, *also: type[Exception], field: str = "") -> Iterator[None]:
-    """Add a refusal to the form, at `field` or at the refusal's own field if the form has it.
+def show_as_form_error(
+    form: BaseForm, *other_errors: type[Exception], field: str = ""
+) -> Iterator[None]:
+    """Within the context, add a refusal to the form instead of raising it.
 
-    also: further exceptions whose message is for people.
+    field: the field to add it to; by default the refusal's own field, if the form has it.
+    other_errors: further exceptions whose messages are meant for people.
     """
-    refusals: tuple[type[Exception], ...] = (Refused, *also)
+    refusals: tuple[type[Exception], ...] = (Refused, *other_errors)
     try:
         yield
     except refusals as error:
-        at = field or getattr(error, "field", "")
-        form.add_error(at if at in form.fields else None, str(error))
+        field_name = field or getattr(error, "field", "")
+        form.add_error(field_name if field_name in form.fields else None, str(error))
 
 
 @contextmanager
-def as_message(request: HttpRequest, *also: type[Exception]) -> Iterator[None]:
-    """Show a refusal on the next page."""
-    refusals: tuple[type[Exception], ...] = (Refused, *also)
+def show_as_message(request: HttpRequest, *other_errors: type[Exception]) -> Iterator[None]:
+    """Within the context, show a refusal as a message on the next page instead of raising it.
+
+    other_errors: further exceptions whose messages are meant for people.
+    """
+    refusals: tuple[type[Exception], ...] = (Refused, *other_errors)
     try:
         yield
     except refusals as error:
@@ -51,9 +57,12 @@ def as_message(request: HttpRequest, *also: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def as_command_error(*also: type[Exception]) -> Iterator[None]:
-    """Convert a refusal to a CommandError. It can also decorate `handle`."""
-    refusals: tuple[type[Exception], ...] = (Refused, *also)
+def raise_as_command_error(*other_errors: type[Exception]) -> Iterator[None]:
+    """Within the context, raise a refusal as CommandError. Also usable as a decorator of `handle`.
+
+    other_errors: further exceptions whose messages are meant for people.
+    """
+    refusals: tuple[type[Exception], ...] = (Refused, *other_errors)
     try:
         yield
     except refusals as error:

@@ -1,1 +1,1 @@
-"""Where sessions and the release before 0.4 look for what moved to `core.accounts`."""
+"""Old import paths of `core.accounts`, for stored sessions and for releases before 0.4."""

@@ -1,7 +1,10 @@
-"""The name by which sessions know who signs in; both releases read it while a site is upgraded."""
+"""The old path of the sign-in backend.
+
+Sessions store this path. During an upgrade, the old and the new release both read it.
+"""
 
 from core.accounts import backends
 
 
 class Backend(backends.Backend):
-    """That of `core`, under the name that it had before."""
+    """The sign-in backend of `core`, under the path that old sessions store."""

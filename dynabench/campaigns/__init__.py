@@ -1,4 +1,4 @@
-"""Recruiting people for a study: how large it has to be, and whose work needs a look.
+"""Paid studies: recruiting people, planning the size and the cost, checking careless work.
 
-Above `leaderboard`; pages and commands import it.
+In the order of imports, above `leaderboard` and below pages and commands.
 """

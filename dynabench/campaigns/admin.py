@@ -1,4 +1,4 @@
-"""Campaigns in the admin: read, and moved by the services that the owners' pages use."""
+"""Campaigns in the admin: read-only pages, and buttons that change the state."""
 
 from typing import Any
 
@@ -9,23 +9,32 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from core.web.refusals import as_message
+from core.text.money import format_units
+from core.web.refusals import show_as_message
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.pay import format_units
+from dynabench.campaigns.rules.pay import OWED_KINDS
 from dynabench.campaigns.selectors import (
-    OWED_KINDS,
     TAKEN_STATES,
     calculate_numbers,
     find_next_approval,
     list_place_rows,
 )
 from dynabench.campaigns.services import ALLOWED_STATES_BEFORE, set_campaign_state
-from tasks.admin.roles import OWNERS, READ_ONLY_PERMISSIONS, RoleAdmin, person
+from tasks.admin.roles import OWNERS, READ_ONLY_PERMISSIONS, RoleAdmin, get_person
 
-STEPS = {
-    Campaign.State.OPEN: ("Open", "People may come. It needs the owner's name, once."),
-    Campaign.State.PAUSED: ("Pause", "Nobody may come; who takes part goes on and is paid."),
-    Campaign.State.CLOSED: ("Close", "For good. Who takes part goes on and is paid."),
+STEP_BY_ACTION = {
+    Campaign.State.OPEN: (
+        "Open",
+        ("People can join. The first time, opening needs the owner's name."),
+    ),
+    Campaign.State.PAUSED: (
+        "Pause",
+        ("Nobody new can join. Current participants continue and are paid."),
+    ),
+    Campaign.State.CLOSED: (
+        "Close",
+        ("Closes for good. Current participants continue and are paid."),
+    ),
 }
 
 
@@ -36,76 +45,88 @@ class CampaignAdmin(RoleAdmin):
     They never show panel ids.
     """
 
-    list_display = ["slug", "name", "task", "state", "way", "people", "spent", "most", "opened_at"]
+    list_display = [
+        "slug",
+        "name",
+        "task",
+        "state",
+        "way",
+        "people",
+        "spent",
+        "budget_amount",
+        "opened_at",
+    ]
     list_filter = ["state", "way", "kind", ("task", admin.RelatedOnlyFieldListFilter)]
     list_per_page = 50
     search_fields = ["slug", "name"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("task", "slug", "name", "kind", "way", "state", "in_rounds", "people", "each"),
+        *("task", "slug", "name", "kind", "way", "state", "round_numbers", "people", "each"),
         *("minutes", "opens_at", "closes_at", "opened_at", "closed_at", "ethics_name"),
-        *("pay_each", "spent", "most", "hourly_pay", "waiting"),
+        *("pay_each", "spent", "budget_amount", "hourly_pay", "next_approval"),
     )
-    may = {**READ_ONLY_PERMISSIONS, "view": OWNERS, "move": OWNERS}
-    page_for = OWNERS
+    roles_by_action = {**READ_ONLY_PERMISSIONS, "view": OWNERS, "move": OWNERS}
+    page_roles = OWNERS
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """Return the campaigns with their taken places and earned money, for the list's columns."""
         # distinct, as the join with the ledger below repeats each place.
-        taken = Count("all_places", filter=Q(all_places__state__in=TAKEN_STATES), distinct=True)
-        rows = super().get_queryset(request).annotate(taken=taken)
-        owed = Q(all_places__ledger__kind__in=OWED_KINDS)
-        return rows.annotate(earned=Sum("all_places__ledger__amount", filter=owed, default=0))
+        taken_count = Count(
+            "all_places", filter=Q(all_places__state__in=TAKEN_STATES), distinct=True
+        )
+        rows = super().get_queryset(request).annotate(taken=taken_count)
+        is_owed = Q(all_places__ledger__kind__in=OWED_KINDS)
+        return rows.annotate(earned=Sum("all_places__ledger__amount", filter=is_owed, default=0))
 
-    def page_of(self, row: Campaign) -> str:
+    def get_page_url(self, row: Campaign) -> str:
         """Return the address of the campaign's page for owners."""
         return reverse("own-campaigns:campaign", args=[row.task.code, row.slug])
 
-    def logged(self, row: Campaign) -> dict[str, str]:
+    def describe_for_log(self, row: Campaign) -> dict[str, str]:
         """Return the query parameters that show the campaign's entries in the audit log."""
         return {"task": row.task.code, "action__startswith": "campaign."}
 
     @admin.display(ordering="taken")
     def people(self, row: Any) -> str:
-        """Return the taken places out of all places, such as "3 of 10"."""
+        """Return the number of taken places out of all places, such as "3 of 10"."""
         return f"{row.taken} of {row.places}"
 
-    @admin.display(description="spent, with fee and tax", ordering="earned")
+    @admin.display(description="spent, including fees and tax", ordering="earned")
     def spent(self, row: Any) -> str:
         """Return the money that people have earned, with fee and tax."""
-        return _format_money(row, row.pay.with_costs(row.earned))
+        return _format_money(row, row.pay.add_costs(row.earned))
 
     @admin.display(description="budget", ordering="budget")
-    def most(self, row: Campaign) -> str:
+    def budget_amount(self, row: Campaign) -> str:
         """Return the campaign's budget."""
         return "none" if row.budget is None else _format_money(row, row.budget)
 
     @admin.display(description="rounds")
-    def in_rounds(self, row: Campaign) -> str:
+    def round_numbers(self, row: Campaign) -> str:
         """Return the numbers of the rounds whose work counts."""
         numbers = [str(round.number) for round in row.rounds.all()]
-        return ", ".join(numbers) or "whatever is open"
+        return ", ".join(numbers) or "all open rounds"
 
     @admin.display(description="pay: task, accepted example, bonus")
     def pay_each(self, row: Campaign) -> str:
-        """Return the pay for the task, for an accepted example and for a fooling one."""
+        """Return the pay for the task and for an accepted example, and the bonus for a catch."""
         amounts = (row.pay_task, row.pay_accepted, row.pay_bonus)
         return ", ".join(_format_money(row, amount) for amount in amounts)
 
-    @admin.display(description="the median person earned in an hour")
+    @admin.display(description="median hourly earnings")
     def hourly_pay(self, row: Campaign) -> str:
         """Return the median of the participants' hourly earnings."""
         hourly = calculate_numbers(row, list_place_rows(row)).hourly
-        return "nobody yet" if hourly is None else _format_money(row, hourly)
+        return "no data yet" if hourly is None else _format_money(row, hourly)
 
-    @admin.display(description="waiting for the owner")
-    def waiting(self, row: Campaign) -> str:
-        """Return the number of submissions that await the owner's decision, and the deadline."""
-        due = find_next_approval(row)
-        if due is None:
+    @admin.display(description="awaiting the owner's decision")
+    def next_approval(self, row: Campaign) -> str:
+        """Return how many submissions await a decision, and when the panel approves them."""
+        next_approval = find_next_approval(row)
+        if next_approval is None:
             return "0"
-        waiting, approves_at = due
-        return f"{waiting}; the panel approves from {approves_at:%Y-%m-%d %H:%M} UTC on"
+        waiting_count, approves_at = next_approval
+        return f"{waiting_count}; the panel approves from {approves_at:%Y-%m-%d %H:%M} UTC on"
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
@@ -113,10 +134,10 @@ class CampaignAdmin(RoleAdmin):
         """Render the form, with buttons for the states that the person may choose."""
         campaign = kwargs.get("obj")
         # Only steps that the service would take.
-        if campaign and self.allows(request, "move", campaign):
+        if campaign and self.is_allowed(request, "move", campaign):
             context["steps"] = [
                 {"state": state, "words": words, "effect": effect}
-                for state, (words, effect) in STEPS.items()
+                for state, (words, effect) in STEP_BY_ACTION.items()
                 if campaign.state in ALLOWED_STATES_BEFORE[state]
             ]
         return super().render_change_form(request, context, *args, **kwargs)
@@ -125,19 +146,19 @@ class CampaignAdmin(RoleAdmin):
         """Return the default admin URLs, and the one to which the state buttons post."""
         urls = super().get_urls()
         # Before the admin's own, whose last pattern takes every address.
-        urls.insert(0, self.row_page("state", require_POST(self.state_view)))
+        urls.insert(0, self.build_row_page("state", require_POST(self.state_view)))
         return urls
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Move the campaign to another state."""
-        campaign = self.row_for(request, pk, "move")
+        campaign = self.get_permitted_row(request, pk, "move")
         state = request.POST.get("state", "")
-        if state in STEPS:
+        if state in STEP_BY_ACTION:
             # Cut to the column's length, as no form has checked it.
             name = request.POST.get("ethics_name", "")[:100]
-            with as_message(request):
+            with show_as_message(request):
                 set_campaign_state(
-                    campaign=campaign, actor=person(request), state=state, ethics_name=name
+                    campaign=campaign, actor=get_person(request), state=state, ethics_name=name
                 )
                 messages.success(request, f"{campaign} is {state} now.")
         return redirect("admin:campaigns_campaign_change", pk)

@@ -1,4 +1,4 @@
-"""Campaigns' answers to what annotation asks about people's studies (`annotation.questions`)."""
+"""The campaigns' answers to the questions that `annotation.questions` declares."""
 
 from datetime import datetime
 
@@ -15,8 +15,8 @@ def has_study_at_work(annotator: Annotator, task: Task) -> bool:
 
 
 @questions.find_study_rounds.answer
-def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
-    """Return ids of the task's rounds that belong to studies the person is tested or works in.
+def find_study_rounds(annotator: Annotator, task: Task) -> set[int]:
+    """Return the ids of the task's rounds that belong to the person's active studies.
 
     Rounds count only if the campaign names them explicitly.
     """
@@ -29,7 +29,7 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
 
 
 @questions.find_pausing_study.answer
-def pause_of(annotator: Annotator, task: Task) -> str | None:
+def find_pausing_study(annotator: Annotator, task: Task) -> str | None:
     """Return the slug of a campaign of the task in which the person is paused, or None."""
     paused_places = annotator.places.filter(
         campaign__task=task, pauses__isnull=False, pauses__lifted_at=None

@@ -14,10 +14,10 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person
+from core.accounts.people import get_person
 from core.errors import Invalid
 from core.web.api import NewestFirst, read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from dynabench.campaigns.forms import OpenForm
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import calculate_numbers, list_place_rows
@@ -26,13 +26,13 @@ from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Round, Task
 from tasks.permissions import can_own, can_read
 
-STATES = [state.value for state in ALLOWED_STATES_BEFORE]
+CAMPAIGN_STATES = [state.value for state in ALLOWED_STATES_BEFORE]
 
 
 class CampaignSerializer(serializers.ModelSerializer[Campaign]):
     """A campaign's plan. Money is in the currency's smallest unit."""
 
-    rounds = serializers.SerializerMethodField(help_text="Their numbers; none: all that are open.")
+    rounds = serializers.SerializerMethodField(help_text="Round numbers. Empty: all open rounds.")
 
     class Meta:
         model = Campaign
@@ -53,11 +53,13 @@ class CampaignPartsSerializer(serializers.Serializer[Any]):
     null: unknown, because a price is missing.
     """
 
-    people = serializers.IntegerField(help_text="Its pay, with fee and tax.")
+    people = serializers.IntegerField(help_text="Pay, including fees and tax.")
     judges = serializers.IntegerField(allow_null=True, help_text="Votes on its examples.")
-    model_calls = serializers.IntegerField(allow_null=True, help_text="Answers to its examples.")
+    model_calls = serializers.IntegerField(
+        allow_null=True, help_text="Model answers to its examples."
+    )
     evaluation = serializers.IntegerField(
-        allow_null=True, help_text="Runs on its rounds' sets, by its share of the examples."
+        allow_null=True, help_text="Its share of the runs on the test sets of its rounds."
     )
 
 
@@ -71,19 +73,25 @@ class CampaignNumbersSerializer(serializers.Serializer[Any]):
     submitted = serializers.IntegerField()
     earned = serializers.IntegerField()
     paid = serializers.IntegerField()
-    cost = serializers.IntegerField(help_text="With fee and tax.")
-    hourly = serializers.IntegerField(allow_null=True, help_text="Of the median person.")
-    people_left = serializers.IntegerField(allow_null=True, help_text="Whom the budget pays.")
+    cost = serializers.IntegerField(help_text="Including fees and tax.")
+    hourly = serializers.IntegerField(allow_null=True, help_text="Median of all participants.")
+    people_left = serializers.IntegerField(
+        allow_null=True, help_text="People the budget still pays for."
+    )
     people_paid = serializers.IntegerField(
-        allow_null=True, help_text="Whom it pays in all, if each earns the most; null: no limit."
+        allow_null=True,
+        help_text="People the budget pays for in total, if each earns the maximum. null: no limit.",
     )
     fooling = serializers.IntegerField(help_text="Catches: confirmed tries that fooled the model.")
     parts = CampaignPartsSerializer()
     cost_each = serializers.IntegerField(
-        allow_null=True, help_text="Of one of them, by all parts that are known."
+        source="cost_per_fooling_example",
+        allow_null=True,
+        help_text="Cost of one catch, from all known parts.",
     )
     cost_in_the_end = serializers.IntegerField(
-        allow_null=True, help_text="Of all known parts, once the places or the budget are used up."
+        allow_null=True,
+        help_text="Expected total of all known parts once the places or the budget are used up.",
     )
     fooling_in_the_end = serializers.IntegerField(allow_null=True)
 
@@ -107,24 +115,24 @@ class WholeCampaignSerializer(CampaignSerializer):
 class CampaignStateSerializer(serializers.Serializer[Any]):
     """A new state of a campaign (open, paused or closed), its new rounds, or both."""
 
-    state = serializers.ChoiceField(STATES, required=False)
+    state = serializers.ChoiceField(CAMPAIGN_STATES, required=False)
     rounds = serializers.ListField(
         child=serializers.IntegerField(min_value=0),
         required=False,
-        help_text="Their numbers, in which work counts; none: all that are open.",
+        help_text="Numbers of the rounds in which work counts. Empty: all open rounds.",
     )
-    ethics_name = request_field(
+    ethics_name = build_request_field(
         OpenForm,
         "ethics_name",
         default="",
         allow_blank=True,
-        help_text="To open it: your name under the ethics statement.",
+        help_text="Required to open it: your name under the ethics statement.",
     )
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         """Check that the request contains a state, rounds or both."""
         if not {"state", "rounds"} & values.keys():
-            raise serializers.ValidationError({"state": ["Say its state, its rounds or both."]})
+            raise serializers.ValidationError({"state": ["Send a state, rounds, or both."]})
         return values
 
 
@@ -133,7 +141,7 @@ class _CampaignAPIView(APIView):
 
     write_scope = ApiToken.Scope.OWN
 
-    def owned(self) -> Task:
+    def get_owned_task(self) -> Task:
         """Return the task in the address, for its owners. Raises Http404, PermissionDenied."""
         # Arenas have campaigns, too.
         task = find_task(self.request, self.kwargs["code"], can_own, kinds=ALL_KINDS)
@@ -143,7 +151,7 @@ class _CampaignAPIView(APIView):
 
 
 @extend_schema_view(get=extend_schema(operation_id="campaigns_list"))
-class Campaigns(_CampaignAPIView, generics.ListAPIView[Campaign]):
+class CampaignList(_CampaignAPIView, generics.ListAPIView[Campaign]):
     """All campaigns of a task, newest first. Owners only."""
 
     serializer_class = CampaignSerializer
@@ -153,48 +161,48 @@ class Campaigns(_CampaignAPIView, generics.ListAPIView[Campaign]):
     def get_queryset(self) -> QuerySet[Campaign]:
         """Return the task's campaigns."""
         # The serializer lists each campaign's rounds: two queries for a page of campaigns.
-        return self.owned().campaigns.prefetch_related("rounds")
+        return self.get_owned_task().campaigns.prefetch_related("rounds")
 
 
 class CampaignView(_CampaignAPIView):
     """One campaign: its plan and its numbers."""
 
-    def find(self, slug: str) -> Campaign:
+    def find_campaign(self, slug: str) -> Campaign:
         """Return the campaign, if the person owns its task. Raises Http404, PermissionDenied."""
-        return get_object_or_404(self.owned().campaigns.select_related("task"), slug=slug)
+        return get_object_or_404(self.get_owned_task().campaigns.select_related("task"), slug=slug)
 
     @extend_schema(operation_id="campaigns_get", responses=WholeCampaignSerializer)
     def get(self, request: Request, code: str, slug: str) -> Response:
         """Return a campaign's plan and numbers. Owners only."""
-        return Response(WholeCampaignSerializer(self.find(slug)).data)
+        return Response(WholeCampaignSerializer(self.find_campaign(slug)).data)
 
     @write("campaigns_change", CampaignStateSerializer, WholeCampaignSerializer)
     def patch(self, request: Request, code: str, slug: str) -> Response:
         """Choose a campaign's rounds, or open, pause or close it. Owners only."""
-        campaign = self.find(slug)
+        campaign = self.find_campaign(slug)
         values = read(CampaignStateSerializer, request)
         if "rounds" in values:
             values["rounds"] = _find_rounds(campaign.task, values["rounds"])
         try:
-            move_campaign(campaign=campaign, actor=person(request), **values)
+            move_campaign(campaign=campaign, actor=get_person(request), **values)
         except Invalid as error:
             # The error may name a field of the page's form, such as the budget, which this
             # request does not have: the state that was asked for is then what is refused.
             field = error.field if error.field in CampaignStateSerializer().fields else "state"
             raise Invalid(str(error), code=error.code, field=field) from None
-        return Response(WholeCampaignSerializer(self.find(slug)).data)
+        return Response(WholeCampaignSerializer(self.find_campaign(slug)).data)
 
 
 def _find_rounds(task: Task, numbers: Collection[int]) -> list[Round]:
     """Return the task's rounds with these numbers. Raises Invalid if one does not exist."""
-    rounds = {round.number: round for round in task.rounds.all()}
-    missing = sorted(set(numbers) - rounds.keys())
-    if missing:
-        raise Invalid(f"This task has no round {missing[0]}.", field="rounds")
-    return [rounds[number] for number in numbers]
+    rounds_by_number = {round.number: round for round in task.rounds.all()}
+    missing_numbers = sorted(set(numbers) - rounds_by_number.keys())
+    if missing_numbers:
+        raise Invalid(f"This task has no round {missing_numbers[0]}.", field="rounds")
+    return [rounds_by_number[number] for number in numbers]
 
 
 urlpatterns = [
-    path("tasks/<slug:code>/campaigns/", Campaigns.as_view(), name="campaigns"),
+    path("tasks/<slug:code>/campaigns/", CampaignList.as_view(), name="campaigns"),
     path("tasks/<slug:code>/campaigns/<slug:slug>/", CampaignView.as_view(), name="campaign"),
 ]

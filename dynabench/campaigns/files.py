@@ -1,10 +1,15 @@
-"""Files of a campaign for its owner, in English as all exports. Only the panel's holds its ids."""
+"""A campaign's CSV files for its owner, in English like all exports.
+
+Only the panel's file contains panel ids.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+
+from core.text.money import format_units
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.campaigns.rules.pay import format_units
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import (
     decrypt_panel_ids,
@@ -22,26 +27,34 @@ def list_ledger(campaign: Campaign) -> Rows:
     yield ["made_at", "person", "kind", "cause", "amount", "currency"]
     # Row by row: a ledger may have a row for each of thousands of examples.
     for row in select_ledger_rows(campaign).iterator():
-        when = row.made_at.isoformat()
-        yield [when, _get_pseudonym(row.place), row.kind, row.cause, row.amount, row.currency]
+        made_at = row.made_at.isoformat()
+        yield [made_at, _get_pseudonym(row.place), row.kind, row.cause, row.amount, row.currency]
 
 
 def list_panel_pay(campaign: Campaign) -> Rows:
-    """Yield a header and what each person is owed, by panel id while that is stored.
+    """Yield a header and what each person is owed, by panel id.
 
-    Amounts are in major units, such as euros.
+    People whose panel ids were deleted are left out. Amounts are in major units, such as euros.
     """
     yield ["id", "session", "state", "earned", "bonus", "paid", "currency"]
     for row in list_place_rows(campaign):
-        ids = decrypt_panel_ids(row.place)
-        if ids is None:
+        panel_ids = decrypt_panel_ids(row.place)
+        if panel_ids is None:
             continue
         currency = campaign.currency
         earned_amount = format_units(row.sums.get("earned", 0), currency)
         # Panels pay what is not for the task itself as a bonus.
         bonus = format_units(row.sums.get("accepted", 0) + row.sums.get("bonus", 0), currency)
         paid_amount = format_units(row.sums.get("paid", 0), currency)
-        yield [ids.id, ids.session, row.place.state, earned_amount, bonus, paid_amount, currency]
+        yield [
+            panel_ids.id,
+            panel_ids.session,
+            row.place.state,
+            earned_amount,
+            bonus,
+            paid_amount,
+            currency,
+        ]
 
 
 def list_transfers(campaign: Campaign) -> Rows:
@@ -59,7 +72,7 @@ def list_transfers(campaign: Campaign) -> Rows:
 
 
 def list_taxes(campaign: Campaign) -> Rows:
-    """Yield a header and each person's earnings, payments and cost with fee and tax."""
+    """Yield a header and each person's earnings, payments and cost including fee and tax."""
     yield ["person", "submitted_at", "earned", "paid", "with_fee_and_tax", "currency"]
     for row in list_place_rows(campaign):
         submitted_at = row.place.submitted_at
@@ -69,20 +82,23 @@ def list_taxes(campaign: Campaign) -> Rows:
             submitted_at.isoformat() if submitted_at else "",
             format_units(row.earned, currency),
             format_units(row.sums.get("paid", 0), currency),
-            format_units(campaign.pay.with_costs(row.earned), currency),
+            format_units(campaign.pay.add_costs(row.earned), currency),
             currency,
         ]
 
 
 def list_answers(campaign: Campaign) -> Rows:
-    """Yield a header and each person's answers, except those about the person."""
+    """Yield a header and each person's answers to the study's questions.
+
+    Answers about the person are left out.
+    """
     questions = read_questionnaire(campaign.questions).questions
     names = [question.name for question in questions]
     yield ["person", *names]
-    answered = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
-    for place in answered.select_related("annotator"):
-        by_name = place.answers or {}
-        yield [_get_pseudonym(place), *(format_value(by_name.get(name)) for name in names)]
+    answered_places = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
+    for place in answered_places.select_related("annotator"):
+        answers_by_name = place.answers or {}
+        yield [_get_pseudonym(place), *(format_value(answers_by_name.get(name)) for name in names)]
 
 
 FILES: dict[str, Callable[[Campaign], Rows]] = {
@@ -92,6 +108,17 @@ FILES: dict[str, Callable[[Campaign], Rows]] = {
     "taxes": list_taxes,
     "answers": list_answers,
 }
+
+FILE_TITLES = {
+    # Translators: file: all amounts that were earned and paid, one a line
+    "ledger": _("Ledger"),
+    "panel": _("Panel payments"),
+    "bank": _("Bank transfers"),
+    # Translators: file: what each person was paid, for taxes
+    "taxes": _("Taxes"),
+    "answers": _("Questionnaire answers"),
+}
+"""The titles of the files on the campaign's page."""
 
 
 def _get_pseudonym(place: Place) -> str:

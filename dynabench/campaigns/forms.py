@@ -1,125 +1,158 @@
-"""Forms of a campaign: the owner's plan, and what people state before they begin."""
+"""Forms about campaigns: the owner's plan, and what people state before they begin."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.translation import get_language_info, gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.writing.forms import ComponentForm
-from core.mail.addresses import is_address
+from core.mail.addresses import is_mail_address
+from core.text.money import format_units, get_decimals
 from dynabench.campaigns.before.tour import find_named_items
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.pay import format_units, get_decimals
+from dynabench.campaigns.plan import (
+    MissingPart,
+    PlannedCost,
+    estimate_typed_cost,
+    list_missing_parts,
+)
 from dynabench.campaigns.rules.questionnaire import Questionnaire
 from dynabench.campaigns.rules.tour import list_placeholders, parse_tour
 from tasks.config.components import Component
 from tasks.config.values import build_missing_message
-from tasks.models import Task
+from tasks.models import Round, Task
 
 LABELS = {
     "name": _("Name"),
-    "slug": _("Address"),
-    "kind": _("People"),
-    "rounds": _("In these rounds"),
-    "way": _("They come by"),
-    "places": _("How many people"),
-    "each": _("Examples or judgements of each"),
-    "minutes": _("Minutes a person has"),
-    "opens_at": _("Opens at"),
-    "closes_at": _("Closes at"),
-    "languages": _("Languages that people must speak"),
+    "slug": _("URL name"),
+    "kind": _("Kind of work"),
+    "rounds": _("Rounds"),
+    "way": _("Recruitment"),
+    "places": _("Participants"),
+    "each": _("Examples or judgements per person"),
+    "minutes": _("Time limit in minutes"),
+    "opens_at": _("Opens at (UTC)"),
+    "closes_at": _("Closes at (UTC)"),
+    "languages": _("Required languages"),
     "minimum_age": _("Minimum age"),
     "currency": _("Currency"),
-    "pay_task": _("Pay for the task"),
-    "pay_accepted": _("Pay for an accepted example"),
-    "pay_bonus": _("Bonus for a catch"),
-    "novel_bonus": _("A bonus shrinks for what was found before"),
-    "hourly": _("Least pay for an hour"),
-    "fee_percent": _("The panel's fee, in percent"),
-    "tax_percent": _("Tax on pay and fee, in percent"),
+    "pay_task": _("Base pay"),
+    "pay_accepted": _("Pay per accepted example"),
+    "pay_bonus": _("Bonus per catch"),
+    "novel_bonus": _("Reduce the bonus for repeated catches"),
+    "hourly": _("Minimum hourly pay"),
+    "fee_percent": _("Panel fee (percent)"),
+    "tax_percent": _("Tax on pay and fee (percent)"),
     "budget": _("Budget"),
-    "machine_hour": _("Price of a machine's hour"),
-    "completion_url": _("Completion address"),
+    "machine_hour": _("Price per machine hour"),
+    "completion_url": _("Completion URL"),
     "code_done": _("Completion code"),
-    "code_screened": _("Code for people who are screened out"),
+    "code_screened": _("Code for screened-out people"),
     "code_returned": _("Code for people who leave"),
-    "study": _("The panel's id of the study"),
-    "id_days": _("Days that the panel's ids are kept"),
-    "approval_days": _("Days after which the panel approves by itself"),
-    "help_text": _("Help"),
+    "study": _("Panel's study ID"),
+    "id_days": _("Days to keep panel IDs"),
+    "approval_days": _("Days until automatic approval"),
+    "help_text": _("Help contacts"),
     "tour": _("Guided tour"),
-    "test_items": _("Gold items of the test"),
-    "test_right": _("So many right answers pass"),
-    "test_tries": _("Tries"),
-    "test_hours": _("Hours between two tries"),
-    "pay_test": _("Pay for a test that was not passed"),
+    "test_items": _("Gold items in the test"),
+    "test_right": _("Correct answers needed to pass"),
+    "test_tries": _("Maximum attempts at the test"),
+    "test_hours": _("Hours between attempts"),
+    "pay_test": _("Pay for a failed test"),
     "questions": _("Questionnaire"),
-    "requires": _("Whose test people must have passed"),
-    "own_rules": _("Rules of your own"),
-    "pauses_itself": _("Pause whom the evidence or a rule proposes, without asking me"),
+    "requires": _("Required test"),
+    "own_rules": _("Rules for flagging people"),
+    "pauses_itself": _("Pause flagged people automatically"),
     "ethics": _("Ethics statement"),
 }
 HELP_TEXTS: dict[str, Any] = {
-    "rounds": _("Work in others is not offered and does not count. None: whatever is open."),
-    "approval_days": _("You are warned before. Empty: 21 on Prolific, 30 on Mechanical Turk."),
-    "slug": _("The last part of the link: lower-case letters, digits and hyphens."),
-    "minutes": _("Then the place is free again. Who submits later is paid, too."),
-    "closes_at": _("UTC. Empty: until you close it."),
-    "pay_task": _("In the currency above, such as 1.50."),
-    "novel_bonus": _(
-        "The more it is like a verified one in words or meaning, down to nothing for a copy."
+    "rounds": _("Only work in these rounds counts. Leave empty for all open rounds."),
+    "approval_days": _(
+        "We warn you before the panel approves. Leave empty for 21 days "
+        "(Prolific) or 30 days (Mechanical Turk)."
     ),
-    "hourly": _("You are warned while the median person earns less."),
+    "slug": _("Lowercase letters, numbers, hyphens: my-study"),
+    "minutes": _("After this time the place is free again. Late work is still paid."),
+    "closes_at": _("Leave empty to close the campaign yourself."),
+    "pay_task": _("In the currency above, for example 1.50."),
+    "novel_bonus": _("The closer a catch is to an earlier one, the smaller its bonus."),
+    "hourly": _("We warn you while median earnings are lower."),
     **dict.fromkeys(("requires", "pauses_itself"), ""),  # the labels say it
-    "budget": _("With fee, tax and every bonus that can be earned. Empty: none."),
+    "budget": _("Covers fees, tax and all possible bonuses. Leave empty for no limit."),
     "machine_hour": _(
-        "For what the site's models and evaluations cost. Empty: unknown. "
-        "Prices of tokens count as in this currency."
+        "Used to calculate what this site's models and evaluations cost. Leave "
+        "empty if unknown. We read token prices as amounts in the campaign's "
+        "currency."
     ),
-    "completion_url": _("Where the panel wants people back; {code} stands for the code."),
-    "id_days": _("After the campaign was closed. Then they are deleted."),
-    "help_text": _("Markdown; addresses where people find help, by country."),
+    "completion_url": _(
+        "The panel's URL for people who finish. We replace {code} with the completion code."
+    ),
+    "id_days": _("Counted from the day the campaign closes. After that, we delete the IDs."),
+    "help_text": _("Markdown. List help lines by country."),
     "questions": _(
-        "Leave this empty and save: the campaign's page then has a form for questions. Or write "
-        "YAML: `questions` and `about`, lists of fields as in a task's configuration. You read the "
-        "answers to `questions` by pseudonym; those to `about`, which nobody must give, in groups "
-        "of ten people or more."
+        "Leave this empty to use a form on the campaign's page. Or write YAML with two lists "
+        "of fields, `questions` and `about`. You see answers to `questions` by pseudonym. "
+        "Answers to `about` are optional, and you see them for groups of ten or more."
     ),
     "tour": _(
-        "Markdown; a line of three hyphens begins the next step, a line {item} shows an item of "
-        "the task, {item ID} or {context ID} this one."
+        "Markdown. Three hyphens on a line start the next step. {item} shows an item of the "
+        "task, {item ID} or {context ID} a specific one."
     ),
-    "test_items": _("0: no test. Nobody meets an item twice: the task needs so many for each try."),
-    "ethics": _("Markdown: who approved the study, and whom people may ask."),
+    "test_items": _("Enter 0 for no test. Each attempt uses new items, so mark enough gold items."),
+    "ethics": _("Markdown. Name who approved the study and whom people can contact."),
     "own_rules": _(
-        "One a line, such as: agreement below chance + 0.2 after 20. You decide about whom they "
-        "name, unless you tick the next box."
+        "One per line, for example: agreement below chance + 0.2 after 20. "
+        "You review flagged people, unless you tick the next box."
     ),
 }
-PARTS = {
-    _("The work"): (
-        *("name", "slug", "kind", "rounds", "places", "each", "minutes", "opens_at", "closes_at"),
+PLAN_STEPS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "work": (
+        # Translators: a step of planning a campaign: what people do
+        _("Work"),
+        ("name", "slug", "kind", "rounds", "places", "each", "minutes", "opens_at", "closes_at"),
     ),
-    _("Who may take part"): ("way", "languages", "minimum_age", "requires"),
-    _("Texts"): ("ethics", "consent", "help_text"),
-    _("Before the work"): (
-        *("questions", "tour", "test_items", "test_right", "test_tries", "test_hours", "pay_test"),
+    # Translators: a step of planning a campaign: who takes part
+    "people": (_("People"), ("way", "languages", "minimum_age", "requires")),
+    "consent": (_("Consent"), ("ethics", "consent", "help_text")),
+    "test": (
+        # Translators: a step of planning a campaign: what people must pass before they work
+        _("Test"),
+        (
+            *("questions", "tour", "test_items", "test_right", "test_tries", "test_hours"),
+            *("pay_test", "own_rules", "pauses_itself"),
+        ),
     ),
-    _("Pay"): (
-        *("currency", "pay_task", "pay_accepted", "pay_bonus", "novel_bonus", "hourly"),
-        *("fee_percent", "tax_percent", "budget", "machine_hour"),
+    "pay": (
+        _("Pay"),
+        (
+            *("currency", "pay_task", "pay_accepted", "pay_bonus", "hourly", "novel_bonus"),
+            *("fee_percent", "tax_percent", "budget", "machine_hour"),
+        ),
     ),
-    _("The panel"): (
-        *("completion_url", "code_done", "code_screened", "code_returned"),
-        *("study", "token", "id_days", "approval_days"),
+    "panel": (
+        # Translators: a step of planning a campaign: the company that sends people
+        _("Panel"),
+        (
+            *("completion_url", "code_done", "code_screened", "code_returned"),
+            *("study", "token", "id_days", "approval_days"),
+        ),
     ),
-    _("Quality"): ("own_rules", "pauses_itself"),
 }
-"""The fields under their headings."""
+"""The steps of a plan: the title and the fields of each."""
+# Each stands below the title of its step, which does not repeat what people fill in.
+STEP_HELP = {
+    "work": _("What people do, how much of it, and when."),
+    "people": _("The people who can take part, and how you recruit them."),
+    "consent": _("What people read and agree to before they begin."),
+    "test": _("What people do before the work, and how you detect careless work."),
+    "pay": _("What each person earns, and how much you spend at most."),
+    "panel": _("Fill this in only if you recruit people through a panel such as Prolific."),
+}
 MONEY_FIELDS = (
     "pay_task",
     "pay_accepted",
@@ -129,15 +162,24 @@ MONEY_FIELDS = (
     "machine_hour",
     "pay_test",
 )
-"""Stored in the currency's smallest unit, written in the currency."""
-OPEN_PARTS = ("name", "consent", "currency")
-"""Fields whose parts of the form are open at first: what every campaign must say."""
+"""Fields that are stored in the currency's smallest unit and typed in major units."""
 MAX_MONEY = 2**31 - 1  # what the database keeps
-NO_ANSWER_CHOICE = ("", _("rather not say"))
+# Questions about the person are optional, and a list must say so.
+NO_ANSWER_CHOICE = ("", _("prefer not to say"))
 MAX_MINUTES = 366 * 24 * 60
 # The form in which browsers send a time; Django makes a copy for each field.
 LOCAL_TIME_INPUT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 AGREEMENT_ERRORS = {"required": _("Tick this box to take part, or leave the study.")}
+
+
+class FormStep(NamedTuple):
+    """A step of the plan on the form. is_done: whether nothing in it is missing or wrong."""
+
+    key: str
+    title: str
+    help_text: str
+    fields: list[forms.BoundField]
+    is_done: bool
 
 
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -145,8 +187,10 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
 
     consent = forms.CharField(
         label=_("Consent text"), max_length=20_000,
-        help_text=_("Markdown, in the task's language. Another text asks everybody again."),
-        widget=forms.Textarea(attrs={"rows": 10}),
+        help_text=_(
+            "Markdown, in the task's language. If you change it, everyone must consent again."
+        ),
+        widget=forms.Textarea(attrs={"rows": 8}),
     )  # fmt: skip
     completion_url = forms.URLField(
         label=LABELS["completion_url"], help_text=HELP_TEXTS["completion_url"], required=False,
@@ -157,26 +201,29 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         max_value=MAX_MINUTES, initial=60,
     )  # fmt: skip
     token = forms.CharField(
-        label=_("The panel's API token"), max_length=500, required=False,
-        help_text=_("Stored encrypted and never shown. Empty: the one that is there stays."),
+        label=_("Panel API token"), max_length=500, required=False,
+        help_text=_("Stored encrypted and never shown. Leave empty to keep the current one."),
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )  # fmt: skip
 
     def __init__(self, *args: Any, task: Task, tasks: QuerySet[Task], **kwargs: Any) -> None:
-        """Offer the task's rounds. tasks: those whose test the campaign may require."""
+        """Offer the task's rounds. tasks: the tasks whose test the campaign may require."""
         super().__init__(*args, **kwargs)
         self.task = task
+        if self.instance.task_id is None:
+            self.instance.task = task  # never saved: the services create the campaign
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
         for name in ("questions", "own_rules"):
             # Errors name lines, so leading empty lines must stay.
             self.fields[name].strip = False  # type: ignore[attr-defined]
         self.fields["rounds"].queryset = task.rounds.select_related("task")  # type: ignore[attr-defined]
+        self.fields["rounds"].label_from_instance = _name_round  # type: ignore[attr-defined]
         if task.config.kind == "arena":
             del self.fields["rounds"]
         for name in MONEY_FIELDS:
-            self._write_in_currency(name)
+            self._use_major_units(name)
 
-    def _write_in_currency(self, name: str) -> None:
+    def _use_major_units(self, name: str) -> None:
         """Make a field accept an amount in major units of the currency, with decimals."""
         is_required = self.fields[name].required
         self.fields[name] = forms.DecimalField(
@@ -191,14 +238,32 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial[name] = format_units(amount, self.instance.currency or "EUR")
 
     @property
-    def parts(self) -> list[tuple[str, list[forms.BoundField], bool]]:
-        """Return (heading, fields, whether it is initially open) for each part of the form."""
-        parts = []
-        for title, names in PARTS.items():
+    def steps(self) -> list["FormStep"]:
+        """Return the steps of the plan, each with those of its fields that the form has."""
+        missing_fields = {part.field for part in self.missing_parts}
+        steps = []
+        for key, (title, names) in PLAN_STEPS.items():
             fields = [self[name] for name in names if name in self.fields]
-            is_open = any(field.name in OPEN_PARTS or field.errors for field in fields)
-            parts.append((str(title), fields, is_open))
-        return parts
+            is_done = not any(field.errors or field.name in missing_fields for field in fields)
+            steps.append(FormStep(key, str(title), str(STEP_HELP[key]), fields, is_done))
+        return steps
+
+    @cached_property
+    def typed_campaign(self) -> Campaign:
+        """Return the campaign with the form's valid values."""
+        if self.is_bound:
+            self.full_clean()  # puts them into the instance
+        return self.instance  # type: ignore[no-any-return]
+
+    @cached_property
+    def cost(self) -> PlannedCost | None:
+        """Return the most that the plan can cost; None while one of its numbers is invalid."""
+        return estimate_typed_cost(self, self.typed_campaign)
+
+    @cached_property
+    def missing_parts(self) -> list[MissingPart]:
+        """Return what the plan lacks before the campaign can open."""
+        return list_missing_parts(self, self.typed_campaign)
 
     class Meta:
         model = Campaign
@@ -207,41 +272,57 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts = HELP_TEXTS
         widgets = {
             "rounds": forms.CheckboxSelectMultiple,
-            "ethics": forms.Textarea(attrs={"rows": 5}),
-            "help_text": forms.Textarea(attrs={"rows": 4}),
-            "tour": forms.Textarea(attrs={"rows": 6}),
-            "questions": forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
-            "own_rules": forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+            "currency": forms.TextInput(attrs={"class": "narrow-field"}),
+            "languages": forms.TextInput(attrs={"class": "middle-field"}),
+            "ethics": forms.Textarea(attrs={"rows": 4}),
+            "help_text": forms.Textarea(attrs={"rows": 3}),
+            "tour": forms.Textarea(attrs={"rows": 4}),
+            "questions": forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+            "own_rules": forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
             "opens_at": LOCAL_TIME_INPUT,
             "closes_at": LOCAL_TIME_INPUT,
         }
 
     def clean_tour(self) -> str:
-        """Check that participants may see all items that the tour names."""
+        """Return the tour's text.
+
+        Raises ValidationError if participants may not see an item in it.
+        """
         text: str = self.cleaned_data["tour"]
-        named = [place for place in list_placeholders(parse_tour(text)) if place.name]
-        showable = find_named_items(self.task, named)
-        hidden = [place.name for place in named if place not in showable]
-        if hidden:
+        named_placeholders = [
+            placeholder for placeholder in list_placeholders(parse_tour(text)) if placeholder.name
+        ]
+        showable_items = find_named_items(self.task, named_placeholders)
+        hidden_names = [
+            placeholder.name
+            for placeholder in named_placeholders
+            if placeholder not in showable_items
+        ]
+        if hidden_names:
             message = gettext(
-                "Nobody may see %(wrong)s here: name a row of a release's training split, a gold "
-                "item or a context of this task."
+                "Participants can't see %(wrong)s here. Use training rows of a release, gold "
+                "items or texts of this task."
             )
-            raise forms.ValidationError(message % {"wrong": ", ".join(hidden)})
+            raise forms.ValidationError(message % {"wrong": ", ".join(hidden_names)})
         return text
 
     def clean_currency(self) -> str:
-        """Return the currency code in upper case, as in ISO 4217."""
+        """Return the currency code in upper case.
+
+        Raises ValidationError unless it is three letters.
+        """
         code: str = self.cleaned_data["currency"].upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
-            raise forms.ValidationError(gettext("Write three letters, such as EUR."))
+            raise forms.ValidationError(
+                gettext("Enter a three-letter currency code, for example EUR.")
+            )
         return code
 
     def clean_completion_url(self) -> str:
-        """Check that the address begins with https://."""
+        """Return the URL. Raises ValidationError unless it is empty or begins with https://."""
         url: str = self.cleaned_data["completion_url"]
         if url and not url.startswith("https://"):
-            raise forms.ValidationError(gettext("Begin with https://."))
+            raise forms.ValidationError(gettext("Enter a URL that begins with https://."))
         return url
 
     def clean(self) -> dict[str, Any]:
@@ -252,43 +333,55 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         values: dict[str, Any] = super().clean() or {}
         if "currency" in values:
             for name in MONEY_FIELDS:
-                self._count_smallest_units(name, values)
+                self._convert_to_smallest_units(name, values)
         if (values.get("test_right") or 0) > (values.get("test_items") or 0):
-            self.add_error("test_right", gettext("The test has not so many items."))
-        opens, closes = values.get("opens_at"), values.get("closes_at")
-        if closes and closes <= max(opens or closes, timezone.now()):
-            self.add_error("closes_at", gettext("Choose a time after it opens that lies ahead."))
+            self.add_error(
+                "test_right", gettext("Enter at most the number of gold items in the test.")
+            )
+        opens_at, closes_at = values.get("opens_at"), values.get("closes_at")
+        if closes_at and closes_at <= max(opens_at or closes_at, timezone.now()):
+            self.add_error(
+                "closes_at", gettext("Choose a time in the future, after the campaign opens.")
+            )
         return values
 
-    def _count_smallest_units(self, name: str, values: dict[str, Any]) -> None:
-        """Convert an amount to the currency's smallest unit, in which it is stored."""
+    def _convert_to_smallest_units(self, name: str, values: dict[str, Any]) -> None:
+        """Convert an amount to the currency's smallest unit, or add an error to its field."""
         if values.get(name) is None:
             return
-        places = get_decimals(values["currency"])
-        amount = values[name].scaleb(places)
+        decimals = get_decimals(values["currency"])
+        amount = values[name].scaleb(decimals)
         if amount != int(amount):
-            message = gettext("Use at most %(places)d digits after the point.")
-            self.add_error(name, message % {"places": places})
+            message = gettext("Use at most %(places)d decimal places.")
+            self.add_error(name, message % {"places": decimals})
         elif amount > MAX_MONEY:
-            self.add_error(name, gettext("This is more than a campaign can cost."))
+            self.add_error(name, gettext("This amount is too large. Enter a smaller one."))
         else:
             values[name] = int(amount)
+
+
+def _name_round(round: Round) -> str:
+    """Return a round's name among the choices, without the task, which the page names."""
+    return gettext("Round %(number)d") % {"number": round.number}
 
 
 class ConsentForm(forms.Form):
     """A form for a participant's consent, age and languages, before anything is stored."""
 
     agree = forms.BooleanField(
-        label=_("I have read this, and I take part of my own will"), error_messages=AGREEMENT_ERRORS
+        label=_("I have read this, and I take part voluntarily"), error_messages=AGREEMENT_ERRORS
     )
     age = forms.BooleanField(error_messages=AGREEMENT_ERRORS)
     speaks = forms.BooleanField(error_messages=AGREEMENT_ERRORS)
     number = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=10**6)
 
     def __init__(self, campaign: Campaign, data: Any = None) -> None:
-        """Ask for the campaign's minimum age and languages."""
-        newest = campaign.consents.first()
-        super().__init__(data, initial={"number": newest.number if newest else 0})
+        """Ask for the campaign's minimum age and languages.
+
+        data: what was submitted, if anything.
+        """
+        newest_consent = campaign.consents.first()
+        super().__init__(data, initial={"number": newest_consent.number if newest_consent else 0})
         age = gettext("I am %(age)d years old or older") % {"age": campaign.minimum_age}
         self.fields["age"].label = age
         if campaign.languages:
@@ -305,7 +398,7 @@ def name_languages(campaign: Campaign) -> str:
 
 
 def get_language_name(tag: str) -> str:
-    """Return a language tag's name in the page's language; other words unchanged."""
+    """Return a language tag's name in the page's language, or `tag` itself if it is unknown."""
     try:
         return str(get_language_info(tag.lower())["name_translated"])
     except KeyError:
@@ -363,8 +456,10 @@ class InviteForm(forms.Form):
     """A form for the email addresses to invite."""
 
     addresses = forms.CharField(
-        label=_("E-mail addresses"), max_length=4000,
-        help_text=_("One a line; each gets a link of its own. No address is stored."),
+        label=_("Email addresses"), max_length=4000,
+        help_text=_(
+            "One address per line. Each person gets their own link. We don't store addresses."
+        ),
         widget=forms.Textarea(attrs={"rows": 4}),
     )  # fmt: skip
 
@@ -372,9 +467,9 @@ class InviteForm(forms.Form):
         """Return the distinct addresses; an error lists the invalid ones."""
         text: str = self.cleaned_data["addresses"].replace(",", " ")
         addresses = list(dict.fromkeys(text.lower().split()))
-        invalid_addresses = [address for address in addresses if not is_address(address)]
+        invalid_addresses = [address for address in addresses if not is_mail_address(address)]
         if invalid_addresses:
-            message = gettext("These are no e-mail addresses: %(wrong)s")
+            message = gettext("Check these email addresses: %(wrong)s")
             raise forms.ValidationError(message % {"wrong": ", ".join(invalid_addresses)})
         return addresses
 
@@ -384,7 +479,7 @@ class PlaceForm(forms.Form):
 
     reason = forms.CharField(
         label=_("Reason or answer"), max_length=500, required=False,
-        help_text=_("The person reads it."), widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("Shown to the person."), widget=forms.Textarea(attrs={"rows": 3}),
     )  # fmt: skip
     to = forms.ChoiceField(
         choices=[(step, step) for step in ("approve", "reject", "pause", "answer", "lift")],
@@ -392,10 +487,10 @@ class PlaceForm(forms.Form):
     )
 
 
-class PaidForm(forms.Form):
+class ExternalPaymentForm(forms.Form):
     """A form by which an owner confirms that all money owed was paid elsewhere."""
 
     cause = forms.CharField(
-        label=_("Reference of the payment"), max_length=80,
-        help_text=_("Such as the bank's number. It stands in the ledger with each row."),
+        label=_("Payment reference"), max_length=80,
+        help_text=_("For example the bank's reference. We add it to each ledger row."),
     )  # fmt: skip

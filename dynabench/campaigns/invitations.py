@@ -1,7 +1,6 @@
-"""Who is invited: by mail with a link, signed, for one person each; with an account by its pages.
+"""Invitations to a campaign: emailed links, signed for one person each, or by account.
 
-Both are over after a while. Nothing of an address is stored: the link itself says for which
-campaign it is.
+Both expire after `VALID_DAYS`. Addresses are never stored: a link itself names its campaign.
 """
 
 import secrets
@@ -19,15 +18,15 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.ways.panels import Arrival
-from tasks.mails import addresses_to_invite, invitation_text, mail_invitation
+from tasks.mails import build_invitation_text, mail_invitation, normalise_addresses
 
-SALT = "campaigns.invitation"
+LINK_SALT = "campaigns.invitation"
 VALID_DAYS = 14
 
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
     """Email a personal link to each address that has not opted out of invitations."""
-    for address in addresses_to_invite(addresses):
+    for address in normalise_addresses(addresses):
         mail_invitation(address, partial(_write_invitation, campaign, create_link_key(campaign)))
 
 
@@ -35,12 +34,14 @@ def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
     """Return the subject and text of an invitation whose link contains the key."""
     words = {"name": campaign.name, "days": VALID_DAYS}
     url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
-    validity = _("The link is yours alone and works for %(days)d days. You need no account.")
-    return invitation_text(
+    validity = _(
+        "This link is only for you and works for %(days)d days. You don't need an account."
+    )
+    return build_invitation_text(
         campaign.name,
-        opening=_("You are invited to take part in the study “%(name)s”.") % words,
+        opening_sentence=_("Invitation to the study “%(name)s”") % words,
         link=f"{url}?key={key}",
-        validity=validity % words,
+        validity_sentence=validity % words,
     )
 
 
@@ -52,14 +53,14 @@ def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:
 
 def create_link_key(campaign: Campaign) -> str:
     """Return a signed key for a new invitation link."""
-    return signing.dumps([campaign.pk, secrets.token_hex(8)], salt=SALT)
+    return signing.dumps([campaign.pk, secrets.token_hex(8)], salt=LINK_SALT)
 
 
 def read_link_key(campaign: Campaign, key: str) -> Arrival | None:
-    """Return the arrival of the person whom the key invites; None if it is forged or expired."""
+    """Return the arrival of the person whom the key invites; None if the key is invalid."""
     try:
         # The key holds a random person, no address: a link that is passed on brings one person.
-        pk, person = signing.loads(key, salt=SALT, max_age=VALID_DAYS * 86400)
+        pk, person = signing.loads(key, salt=LINK_SALT, max_age=VALID_DAYS * 86400)
     except (signing.BadSignature, ValueError):
         return None
     return Arrival(person) if pk == campaign.pk else None

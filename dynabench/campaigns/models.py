@@ -1,4 +1,4 @@
-"""A campaign: whom it asks for what and for how much, who took part, and what each is owed."""
+"""Campaigns: their plans, participants, ledgers and payments."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -15,7 +15,7 @@ from dynabench.campaigns.validators import check_questionnaire, check_rules
 from dynabench.campaigns.ways import kinds as kinds  # importing them registers them
 from dynabench.campaigns.ways.registry import MAX_NAME_CHARS, WAYS, Way, way_choices
 from tasks.models import Round, Task
-from tasks.models.proposal import CODE
+from tasks.models.proposal import validate_code
 
 
 class Campaign(models.Model):
@@ -41,7 +41,7 @@ class Campaign(models.Model):
 
     task = models.ForeignKey(Task, models.CASCADE, related_name="campaigns")
     # The last part of the link that people open.
-    slug = models.CharField(max_length=40, unique=True, validators=[CODE])
+    slug = models.CharField(max_length=40, unique=True, validators=[validate_code])
     name = models.CharField(max_length=100)
     # None chosen: all rounds of the task that are open at the time.
     rounds = models.ManyToManyField(Round, related_name="campaigns", blank=True)
@@ -63,7 +63,7 @@ class Campaign(models.Model):
     minimum_age = models.PositiveSmallIntegerField(default=18, validators=[MinValueValidator(1)])
     questions = models.TextField(
         blank=True, validators=[check_questionnaire],
-        help_text="In YAML; see `rules.questionnaire`.",
+        help_text="YAML, see `rules.questionnaire`.",
     )  # fmt: skip
     # Amounts are in its smallest unit: for the whole task, for each example that judges confirm,
     # and on top of that for each catch.
@@ -72,7 +72,7 @@ class Campaign(models.Model):
     pay_accepted = models.PositiveIntegerField(default=0)
     pay_bonus = models.PositiveIntegerField(default=0)
     novel_bonus = models.BooleanField(
-        default=False, help_text="The more alike an earlier one is, the less an example gets."
+        default=False, help_text="Examples similar to earlier ones get a smaller bonus."
     )
     # The owner is warned while the median person earns less than this in an hour.
     hourly = models.PositiveIntegerField(default=0)
@@ -82,7 +82,9 @@ class Campaign(models.Model):
     tax_percent = models.PositiveSmallIntegerField(default=0)
     budget = models.PositiveIntegerField(null=True, blank=True)
     machine_hour = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Of a machine that serves or evaluates models."
+        null=True,
+        blank=True,
+        help_text=("Price per hour of a machine that serves or evaluates models."),
     )
     # Where the panel wants people back, and its codes for the ways in which they may end.
     completion_url = models.URLField(max_length=500, blank=True)
@@ -102,7 +104,7 @@ class Campaign(models.Model):
     pay_test = models.PositiveIntegerField(default=0)
     requires = models.ForeignKey(
         Task, models.SET_NULL, null=True, blank=True, related_name="+",
-        help_text="Whose test people must have passed before.",
+        help_text="Campaigns whose test participants must have passed.",
     )  # fmt: skip
     # The statement, and the name of the owner who stands for it: no campaign opens without.
     ethics = models.TextField(blank=True)
@@ -114,14 +116,14 @@ class Campaign(models.Model):
     study = models.CharField(max_length=40, blank=True)
     sealed_token = models.TextField(blank=True, editable=False)
     own_rules = models.TextField(
-        blank=True, validators=[check_rules], help_text="A rule a line; see `rules.own_rules`."
+        blank=True, validators=[check_rules], help_text="One rule per line, see `rules.own_rules`."
     )
     approval_days = models.PositiveSmallIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)],
-        help_text="After which the panel approves by itself; see `APPROVES_AFTER`.",
+        help_text="Days until the panel approves automatically, see `APPROVES_AFTER`.",
     )  # fmt: skip
     pauses_itself = models.BooleanField(
-        default=False, help_text="Whom evidence or rules propose is paused without an owner."
+        default=False, help_text="Flagged participants are paused without an owner's decision."
     )
     made_at = models.DateTimeField(db_default=Now())
 
@@ -133,7 +135,7 @@ class Campaign(models.Model):
 
     @property
     def pay(self) -> Pay:
-        """Return what the campaign pays, as a plain value for the rules."""
+        """Return the campaign's pay rates, as a plain value for the rules."""
         return Pay(
             task=self.pay_task,
             accepted=self.pay_accepted,
@@ -145,11 +147,11 @@ class Campaign(models.Model):
 
     @property
     def way_in(self) -> Way:
-        """Return what the way says of itself by which people come."""
+        """Return the way by which people join the campaign, with its properties."""
         return WAYS[self.way]
 
     @property
-    def approves_after(self) -> timedelta | None:
+    def approval_delay(self) -> timedelta | None:
         """Return how long after a submission the panel approves it automatically.
 
         None if the panel does not.
@@ -161,27 +163,27 @@ class Campaign(models.Model):
     def pays_parts_as_bonus(self) -> bool:
         """Return whether people who did part of the work are paid by a bonus.
 
-        They leave with a code for early leavers. Without such a code, or on other panels, an
-        approval pays the full amount.
+        They leave with the code for people who leave early. Without this code, or on other panels,
+        an approval pays the full amount.
         """
         return self.way_in.pays_parts_as_bonus and bool(self.code_returned)
 
     @property
-    def late(self) -> timedelta:
-        """Return how long after their time is up people may still submit.
+    def late_time(self) -> timedelta:
+        """Return how long people may still submit after their time is up.
 
-        As long as the working time, but at least an hour.
+        This is the working time, but at least an hour.
         """
         return timedelta(minutes=max(self.minutes, 60))
 
     @property
-    def written(self) -> int:
+    def max_paid_examples(self) -> int:
         """Return the maximum number of paid examples per person."""
         return self.each if self.kind in (self.Kind.WRITE, self.Kind.BOTH) else 0
 
 
 class ConsentText(models.Model):
-    """A version of a campaign's consent text; a new version must be accepted by everybody."""
+    """A version of a campaign's consent text. Everybody must accept a new version."""
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="consents")
     # From 1. People agree to a number, which their form sends back.
@@ -219,7 +221,8 @@ class Place(models.Model):
     """A person's participation in a campaign: state, panel ids, consent and deadlines."""
 
     class State(models.TextChoices):
-        TESTING = "testing", _("before the work")
+        # Translators: state of a place: questions and a test before the work
+        TESTING = "testing", _("preparing")
         # Translators: state of a place: the person is at work
         WORKING = "working", _("working")
         LAPSED = "lapsed", _("out of time")
@@ -237,21 +240,29 @@ class Place(models.Model):
     expires_at = models.DateTimeField()
     consent = models.ForeignKey(ConsentText, models.PROTECT, null=True, related_name="+")
     consented_at = models.DateTimeField(null=True)
-    began_at = models.DateTimeField(null=True, help_text="Work counts from then on.")
+    began_at = models.DateTimeField(null=True, help_text="Work counts from this time.")
     submitted_at = models.DateTimeField(null=True)
     # Both are emptied when the days that ids are kept are over.
-    id_hash = models.CharField(max_length=64, blank=True, help_text="Keyed, of the panel's id.")
-    sealed_id = models.TextField(blank=True, help_text="The panel's ids, encrypted.")
-    digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
-    answers = models.JSONField(null=True, help_text="To the questions; null: not asked yet.")
-    warned_at = models.DateTimeField(null=True, help_text="That the panel approves by itself soon.")
-    reason = models.CharField(
-        max_length=500, blank=True, db_default="", default="", help_text="Of the owner's decision."
+    id_hash = models.CharField(max_length=64, blank=True, help_text="Keyed hash of the panel's ID.")
+    sealed_id = models.TextField(blank=True, help_text="The panel's IDs, encrypted.")
+    digest = models.CharField(max_length=64, blank=True, help_text="Digest of the personal secret.")
+    answers = models.JSONField(
+        null=True, help_text=("Answers to the questions. null: not asked yet.")
     )
-    about = models.JSONField(default=dict, help_text="What they told of themselves, if anything.")
-    ran_out_at = models.DateTimeField(null=True, help_text="No work or test was left.")
+    warned_at = models.DateTimeField(
+        null=True, help_text=("When owners were warned about automatic approval.")
+    )
+    reason = models.CharField(
+        max_length=500,
+        blank=True,
+        db_default="",
+        default="",
+        help_text=("Reason for the owner's decision."),
+    )
+    about = models.JSONField(default=dict, help_text="Voluntary answers about the person.")
+    ran_out_at = models.DateTimeField(null=True, help_text="When no work or test was left.")
     part_pay = models.PositiveIntegerField(
-        null=True, help_text="Earned for the task, where work ran out first; null: the whole."
+        null=True, help_text="Partial pay, if work ran out first. null: full pay."
     )
 
     class Meta:
@@ -283,16 +294,16 @@ class Place(models.Model):
 
 
 WORKING_STATES = (Place.State.WORKING, Place.State.LAPSED)
-"""The states of a place in which its person works."""
+"""The states of a place whose person may work."""
 SUBMITTED_STATES = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
-"""The states of a place whose work its owner pays for: decisions on its examples bring pay, too."""
+"""The states of a place whose work is submitted. Later decisions on its examples may add pay."""
 # Read by each request that may change a place: the states that are not final.
 ACTIVE_STATES = (Place.State.TESTING, *WORKING_STATES)
-"""What people do counts, or may count yet."""
+"""The states of a place whose person is tested or may work."""
 
 
 class LedgerRow(models.Model):
-    """An amount credited or paid to a participant, and its cause.
+    """An amount credited or paid to a participant, with its cause.
 
     Rows are added, never changed or deleted.
     """
@@ -307,7 +318,9 @@ class LedgerRow(models.Model):
     kind = models.CharField(max_length=8, choices=Kind)
     amount = models.PositiveIntegerField()
     currency = models.CharField(max_length=3)
-    cause = models.CharField(max_length=80, help_text="What it is for: a task, an example's id.")
+    cause = models.CharField(
+        max_length=80, help_text=("Reason of the amount: a task, or an example's ID.")
+    )
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -322,15 +335,15 @@ class LedgerRow(models.Model):
 
 
 class Payment(models.Model):
-    """A request to a panel's API about money, stored before it is sent.
+    """A request to a panel's API about approval or a bonus, stored before it is sent.
 
     A SENT request may have been carried out, so its outcome is looked up before it is sent
     again. If the outcome cannot be determined, it is UNCLEAR and waits for the owner.
     """
 
     class Kind(models.TextChoices):
-        APPROVE = "approve", _("approve")
-        REJECT = "reject", _("reject")
+        APPROVE = "approve", _("approval")
+        REJECT = "reject", _("rejection")
         BONUS = "bonus", _("bonus")
 
     class State(models.TextChoices):
@@ -348,8 +361,10 @@ class Payment(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     key = models.UUIDField(unique=True, default=uuid4, editable=False)
     state = models.CharField(max_length=8, choices=State, default=State.PLANNED)
-    prepared = models.CharField(max_length=60, blank=True, help_text="Its id at the panel.")
-    before = models.PositiveIntegerField(null=True, help_text="Bonuses that were there before.")
+    prepared = models.CharField(
+        max_length=60, blank=True, help_text=("ID of the payment at the panel.")
+    )
+    before = models.PositiveIntegerField(null=True, help_text="Number of earlier bonuses.")
     said = models.CharField(max_length=500, blank=True)
     sent_at = models.DateTimeField(null=True)
     made_at = models.DateTimeField(db_default=Now())
@@ -375,8 +390,10 @@ class Pause(models.Model):
     """A suspension of a participant: the evidence, their appeal and the owner's answer."""
 
     place = models.ForeignKey(Place, models.CASCADE, related_name="pauses")
-    evidence = models.JSONField(help_text="As the rules gave it; see `quality.Look`.")
-    by_rule = models.BooleanField(default=False, help_text="Without an owner.")
+    evidence = models.JSONField(help_text="Evidence at the time, see `quality.Look`.")
+    by_rule = models.BooleanField(
+        default=False, help_text=("Paused by a rule, without an owner's decision.")
+    )
     began_at = models.DateTimeField(db_default=Now())
     appeal = models.CharField(max_length=2000, blank=True)
     answer = models.CharField(max_length=2000, blank=True)

@@ -1,4 +1,4 @@
-"""The owners' pages of campaigns: the plan, who takes part, what is owed, and files of it."""
+"""The task owners' pages about campaigns: plan, participants, amounts owed, and files."""
 
 from itertools import takewhile
 from typing import Any
@@ -12,19 +12,28 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.accounts.people import person
+from core.accounts.people import get_person
 from core.errors import Refused
 from core.text.markdown import render_markdown
-from core.web.downloads import csv_file
-from core.web.htmx import form_status
+from core.web.downloads import respond_with_csv
+from core.web.htmx import get_form_status
 from core.web.lists import list_page
-from core.web.refusals import as_form_error, as_message
+from core.web.refusals import show_as_form_error, show_as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import payment_services, quality_services, services
-from dynabench.campaigns.before.qualification_items import count_needed_items, select_test_golds
-from dynabench.campaigns.files import FILES
+from dynabench.campaigns.before.qualification_items import (
+    count_needed_items,
+    select_test_gold_items,
+)
+from dynabench.campaigns.files import FILE_TITLES, FILES
 from dynabench.campaigns.findings.coverage import count_answers_by_question, measure_coverage
-from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
+from dynabench.campaigns.forms import (
+    CampaignForm,
+    ExternalPaymentForm,
+    InviteForm,
+    OpenForm,
+    PlaceForm,
+)
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import find_quality_concerns
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
@@ -40,11 +49,11 @@ from tasks.permissions import OWNERS, can_own, can_read
 
 PAGE_SIZE = 20
 
-FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
+FORMS = {"open": OpenForm, "paid": ExternalPaymentForm, "invite": InviteForm}
 
 
-def _find_task(request: HttpRequest, code: str) -> Task:
-    """Return the task, if the person owns it. Raises Http404, PermissionDenied."""
+def _find_owned_task(request: HttpRequest, code: str) -> Task:
+    """Return the task, if the person owns it. Raises Http404 or PermissionDenied."""
     task = find_task(request, code, can_own, kinds=ALL_KINDS)
     # The pages of campaigns show what people wrote and answered.
     require_permission(request.user, task, can_read)
@@ -52,56 +61,69 @@ def _find_task(request: HttpRequest, code: str) -> Task:
 
 
 def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
-    """Return a campaign of the task, if the person owns it. Raises Http404, PermissionDenied."""
-    return get_object_or_404(_find_task(request, code).campaigns.select_related("task"), slug=slug)
+    """Return a campaign of the task, if the person owns it. Raises Http404 or PermissionDenied."""
+    return get_object_or_404(
+        _find_owned_task(request, code).campaigns.select_related("task"), slug=slug
+    )
 
 
 def _find_owned_tasks(request: HttpRequest) -> QuerySet[Task]:
-    """Return the tasks whose test the person's campaigns may require."""
-    owned = TaskMember.objects.standing().filter(user=person(request), role__in=OWNERS)
-    return Task.objects.filter(pk__in=owned.values("task"))
+    """Return the tasks that the person owns; a campaign may require the test of any of them."""
+    owned_memberships = TaskMember.objects.select_effective().filter(
+        user=get_person(request), role__in=OWNERS
+    )
+    return Task.objects.filter(pk__in=owned_memberships.values("task"))
 
 
 @require_safe
-def campaigns(request: HttpRequest, code: str) -> HttpResponse:
+def list_campaigns(request: HttpRequest, code: str) -> HttpResponse:
     """Show all campaigns of the task."""
-    task = _find_task(request, code)
+    task = _find_owned_task(request, code)
     return render(request, "own/campaigns.html", {"task": task, "rows": task.campaigns.all()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
+def create_campaign(request: HttpRequest, code: str) -> HttpResponse:
     """Show the form for a new campaign, and create it as a draft."""
-    task = _find_task(request, code)
-    posted = request.POST if request.method == "POST" else None
-    form = CampaignForm(posted, task=task, tasks=_find_owned_tasks(request))
+    task = _find_owned_task(request, code)
+    form_data = request.POST if request.method == "POST" else None
+    form = CampaignForm(form_data, task=task, tasks=_find_owned_tasks(request))
+    if "estimate" in request.POST:
+        return _render_estimate(request, form)
     if form.is_valid():
-        with as_form_error(form):
-            campaign = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
-            messages.success(request, _("The campaign is a draft."))
+        with show_as_form_error(form):
+            campaign = services.make_campaign(
+                task=task, actor=get_person(request), **form.cleaned_data
+            )
+            messages.success(request, _("Campaign created as a draft."))
             return redirect("own-campaigns:campaign", code, campaign.slug)
     return _render_form(request, {"task": task, "form": form})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Change a campaign's plan, except what was already promised to participants."""
+def edit_campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Show the form for a campaign's plan, and store changes.
+
+    What was already promised to participants cannot be changed.
+    """
     campaign = find_campaign(request, code, slug)
     newest_consent = campaign.consents.first()
     form_data = request.POST if request.method == "POST" else None
-    start = {"consent": ""}
+    initial = {"consent": ""}
     if newest_consent:
-        start["consent"] = newest_consent.text
+        initial["consent"] = newest_consent.text
     # A form changes its instance, and the page shows the campaign as it is stored.
     instance = Campaign.objects.get(pk=campaign.pk)
     # The required task stays a choice, also where another owner chose it.
-    chosen = Task.objects.filter(pk=campaign.requires_id or 0)
-    options: Any = {"task": campaign.task, "tasks": _find_owned_tasks(request) | chosen}
-    form = CampaignForm(form_data, instance=instance, initial=start, **options)
+    required_task = Task.objects.filter(pk=campaign.requires_id or 0)
+    options: Any = {"task": campaign.task, "tasks": _find_owned_tasks(request) | required_task}
+    form = CampaignForm(form_data, instance=instance, initial=initial, **options)
+    if "estimate" in request.POST:
+        return _render_estimate(request, form)
     if form.is_valid():
-        with as_form_error(form):
+        with show_as_form_error(form):
             changed_campaign = services.change_campaign(
-                campaign=campaign, actor=person(request), **form.cleaned_data
+                campaign=campaign, actor=get_person(request), **form.cleaned_data
             )
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, changed_campaign.slug)
@@ -110,13 +132,18 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 def _render_form(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
     """Render the form of a campaign's plan."""
-    status = form_status(values["form"])
+    status = get_form_status(values["form"])
     return render(request, "own/campaign_form.html", values, status=status)
 
 
+def _render_estimate(request: HttpRequest, form: CampaignForm) -> HttpResponse:
+    """Render the cost and the missing parts of the plan as entered so far. Stores nothing."""
+    return render(request, "own/campaign_form.html#estimate", {"form": form})
+
+
 @require_safe
-def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Show a campaign: numbers, participants by pseudonym, money owed and owner's actions."""
+def show_campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Show a campaign: numbers, participants by pseudonym, money owed, and actions."""
     return _render_campaign(request, find_campaign(request, code, slug))
 
 
@@ -134,14 +161,14 @@ def _render_campaign(
         "rows": rows,
         "numbers": calculate_numbers(campaign, rows),
         # What one person can cost at most, with fee and tax.
-        "most": campaign.pay.most(campaign.written),
+        "most": campaign.pay.compute_max_cost(campaign.max_paid_examples),
         "due": find_next_approval(campaign),
         # With the host of this request, which is the one that the owner copies.
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
         "query": _build_panel_query(campaign),
         "ethics": render_markdown(campaign.ethics),
-        "files": FILES,
-        "pays": payment_services.build_api(campaign) is not None,
+        "files": FILE_TITLES.items(),
+        "pays": payment_services.build_panel_client(campaign) is not None,
         "payments": select_unfinished_payments(campaign),
         "may": [
             to for to, states in services.ALLOWED_STATES_BEFORE.items() if campaign.state in states
@@ -154,10 +181,10 @@ def _render_campaign(
 
 
 def _count_golds(campaign: Campaign) -> tuple[int, int] | None:
-    """Return the gold items that the test needs and that the task has; None without a test."""
+    """Return how many gold items the test needs and how many the task has; None without a test."""
     if not campaign.test_items:
         return None
-    return count_needed_items(campaign), select_test_golds(campaign).count()
+    return count_needed_items(campaign), select_test_gold_items(campaign).count()
 
 
 def _build_panel_query(campaign: Campaign) -> str:
@@ -166,20 +193,20 @@ def _build_panel_query(campaign: Campaign) -> str:
 
 
 @require_POST
-def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+def change_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Open, pause or close a campaign."""
     campaign = find_campaign(request, code, slug)
-    to = request.POST.get("to", "")
-    if to not in Campaign.State.values or to not in services.ALLOWED_STATES_BEFORE:
+    new_state = request.POST.get("to", "")
+    if new_state not in Campaign.State.values or new_state not in services.ALLOWED_STATES_BEFORE:
         raise Http404
-    form = OpenForm(request.POST, auto_id="open-%s") if to == "open" else None
+    form = OpenForm(request.POST, auto_id="open-%s") if new_state == "open" else None
     # Only the first opening needs a name; later ones have it already.
     if form is not None and not campaign.ethics_name and not form.is_valid():
         return _render_campaign(request, campaign, form, "open")
     name = request.POST.get("ethics_name", "")[:100]
     try:
         services.set_campaign_state(
-            campaign=campaign, actor=person(request), state=to, ethics_name=name
+            campaign=campaign, actor=get_person(request), state=new_state, ethics_name=name
         )
     except Refused as error:
         messages.error(request, str(error))
@@ -187,9 +214,9 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 
 @require_POST
-def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+def invite_people(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Email invitations, up to the hourly limit. Addresses over it stay in the form."""
-    campaign, actor = find_campaign(request, code, slug), person(request)
+    campaign, actor = find_campaign(request, code, slug), get_person(request)
     form = InviteForm(request.POST, auto_id="invite-%s")
     if form.is_valid():
         addresses = form.cleaned_data["addresses"]
@@ -197,70 +224,78 @@ def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
         allowed_addresses = list(
             takewhile(lambda _: not is_used_up("members", actor.pk), addresses)
         )
-        n = len(allowed_addresses)
+        person_count = len(allowed_addresses)
         if allowed_addresses:
             services.invite_addresses(campaign=campaign, actor=actor, addresses=allowed_addresses)
-            words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", n)
-            messages.success(request, words % {"n": n})
+            words = ngettext("%(n)d person invited.", "%(n)d people invited.", person_count)
+            messages.success(request, words % {"n": person_count})
         if allowed_addresses == addresses:
             return redirect("own-campaigns:campaign", code, slug)
-        form = InviteForm({"addresses": "\n".join(addresses[n:])}, auto_id="invite-%s")
-        form.add_error("addresses", _("You have named many people. Go on in an hour."))
+        form = InviteForm({"addresses": "\n".join(addresses[person_count:])}, auto_id="invite-%s")
+        form.add_error(
+            "addresses", _("You've invited many people in the last hour. Try again later.")
+        )
     return _render_campaign(request, campaign, form, "invite")
 
 
 @require_POST
-def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+def record_payments(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Record that all money owed was paid outside the site."""
     campaign = find_campaign(request, code, slug)
-    form = PaidForm(request.POST, auto_id="paid-%s")
+    form = ExternalPaymentForm(request.POST, auto_id="paid-%s")
     if form.is_valid():
-        with as_form_error(form):
-            n = services.record_external_payment(
-                campaign=campaign, actor=person(request), **form.cleaned_data
+        with show_as_form_error(form):
+            person_count = services.record_external_payment(
+                campaign=campaign, actor=get_person(request), **form.cleaned_data
             )
-            words = ngettext("%(n)d payment is noted.", "%(n)d payments are noted.", n)
-            messages.success(request, words % {"n": n})
+            words = ngettext("%(n)d payment recorded.", "%(n)d payments recorded.", person_count)
+            messages.success(request, words % {"n": person_count})
             return redirect("own-campaigns:campaign", code, slug)
     return _render_campaign(request, campaign, form, "paid")
 
 
 @require_POST
-def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Credit pay that is due now, as a worker otherwise does every minute."""
+def credit_pay(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Credit the pay that is due now, without waiting for the minutely job."""
     campaign = find_campaign(request, code, slug)
-    n = services.credit_due_pay(campaign=campaign)
-    messages.success(request, ngettext("%(n)d new row.", "%(n)d new rows.", n) % {"n": n})
+    person_count = services.credit_due_pay(campaign=campaign)
+    messages.success(
+        request,
+        ngettext("%(n)d ledger row added.", "%(n)d ledger rows added.", person_count)
+        % {"n": person_count},
+    )
     return redirect("own-campaigns:campaign", code, slug)
 
 
 @require_POST
-def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+def plan_all_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Plan a bonus for everybody who is owed one; a worker sends them within a minute."""
     campaign = find_campaign(request, code, slug)
-    with as_message(request):
-        n = payment_services.plan_bonuses(campaign=campaign, actor=person(request))
-        words = ngettext("%(n)d bonus is planned.", "%(n)d bonuses are planned.", n)
-        messages.success(request, words % {"n": n})
+    with show_as_message(request):
+        person_count = payment_services.plan_bonuses(campaign=campaign, actor=get_person(request))
+        words = ngettext("%(n)d bonus planned.", "%(n)d bonuses planned.", person_count)
+        messages.success(request, words % {"n": person_count})
     return redirect("own-campaigns:campaign", code, slug)
 
 
 @require_POST
-def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
+def resolve_unclear_payment(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
     """Store the owner's answer about the outcome of an unclear payment."""
     campaign = find_campaign(request, code, slug)
     rows = Payment.objects.select_related("place__campaign__task")
     payment = get_object_or_404(rows, pk=pk, place__campaign=campaign)
     # Anything else means that no money moved, after which it may be planned again.
     is_paid = request.POST.get("to") == "paid"
-    with as_message(request):
-        payment_services.resolve_payment(payment=payment, actor=person(request), is_paid=is_paid)
+    with show_as_message(request):
+        payment_services.resolve_payment(
+            payment=payment, actor=get_person(request), is_paid=is_paid
+        )
         messages.success(request, _("Saved."))
     return redirect("own-campaigns:campaign", code, slug)
 
 
 @require_safe
-def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+def show_quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show the judges whose work the owner should check, with evidence. Rejects nobody."""
     campaign = find_campaign(request, code, slug)
     values = {"task": campaign.task, "campaign": campaign, "looks": find_quality_concerns(campaign)}
@@ -268,7 +303,7 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 
 @require_safe
-def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+def show_coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show the kinds of failures that were found, and groups of similar ones."""
     campaign = find_campaign(request, code, slug)
     findings = measure_coverage(campaign)
@@ -283,14 +318,14 @@ def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
+def show_place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
     """Show one participant: pauses, appeal and submitted work; POST stores a decision."""
     campaign = find_campaign(request, code, slug)
     rows = campaign.all_places.select_related("campaign__task", "annotator")
     place_row = get_object_or_404(rows, pk=pk)
     form = PlaceForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
-        with as_form_error(form):
+        with show_as_form_error(form):
             _decide_place(request, place_row, form)
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, slug)
@@ -304,12 +339,12 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
         "is_paused": any(pause.lifted_at is None for pause in pauses),
         "answers": _list_answers(place_row),
     }
-    status = form_status(form)
+    status = get_form_status(form)
     return render(request, "own/campaign_place.html", values, status=status)
 
 
 def _list_answers(place: Place) -> list[tuple[str, str]]:
-    """Return (question, answer as text) for each question that the participant answered."""
+    """Return (question, answer) for each question that the participant answered, both as text."""
     answers = place.answers or {}
     answered_questions = []
     for question in read_questionnaire(place.campaign.questions).questions:
@@ -320,34 +355,38 @@ def _list_answers(place: Place) -> list[tuple[str, str]]:
 
 
 def _decide_place(request: HttpRequest, place: Place, form: PlaceForm) -> None:
-    """Carry out the action of the button that was pressed. Raises Refused."""
-    actor, reason = person(request), form.cleaned_data["reason"]
-    to = form.cleaned_data["to"]
-    if to in ("approve", "reject"):
-        approve = to == "approve"
+    """Carry out the owner's decision from the form. Raises Refused."""
+    actor, reason = get_person(request), form.cleaned_data["reason"]
+    decision = form.cleaned_data["to"]
+    if decision in ("approve", "reject"):
+        approve = decision == "approve"
         # The panel decides about its money, so the decision goes there where it can be asked.
-        if payment_services.build_api(place.campaign):
+        if payment_services.build_panel_client(place.campaign):
             payment_services.plan_decision(place=place, actor=actor, approve=approve, reason=reason)
         else:
             services.review_place(place=place, actor=actor, approve=approve, reason=reason)
-    elif to == "pause":
-        looks = [
-            look for look in find_quality_concerns(place.campaign) if look.place.pk == place.pk
+    elif decision == "pause":
+        concerns = [
+            concern
+            for concern in find_quality_concerns(place.campaign)
+            if concern.place.pk == place.pk
         ]
-        evidence = looks[0].evidence if looks else {}
+        evidence = concerns[0].evidence if concerns else {}
         evidence["reason"] = reason
         quality_services.pause_place(place=place, actor=actor, evidence=evidence)
-    elif last := place.pauses.last():
-        quality_services.answer_appeal(pause=last, actor=actor, text=reason, lift=to == "lift")
+    elif last_pause := place.pauses.last():
+        quality_services.answer_appeal(
+            pause=last_pause, actor=actor, text=reason, lift=decision == "lift"
+        )
 
 
 @require_safe
-def campaign_file(request: HttpRequest, code: str, slug: str, kind: str) -> HttpResponse:
+def download_file(request: HttpRequest, code: str, slug: str, kind: str) -> HttpResponse:
     """Download one of the campaign's CSV files, such as the ledger or the bank transfers."""
     campaign = find_campaign(request, code, slug)
     if kind not in FILES:
         raise Http404
-    response = csv_file(FILES[kind](campaign), f"{slug}-{kind}.csv")
+    response = respond_with_csv(FILES[kind](campaign), f"{slug}-{kind}.csv")
     # Files with panels' ids or amounts must not stay in caches.
     response["Cache-Control"] = "no-store"
     return response

@@ -1,17 +1,18 @@
-"""Paying by a panel's API: never twice, never forgotten, whatever dies in between.
+"""Payments through a panel's API, carried out exactly once even if a process dies in between.
 
-A row of `Payment` is stored before the panel is asked, and no call runs in a transaction. The
-states that a payment passes through:
+A row of `Payment` is stored before the panel is called, and no call runs in a transaction. A
+payment passes through these states:
 
-    PLANNED → SENT → DONE                   a decision: one call of the panel
+    PLANNED → SENT → DONE                   a decision: one call to the panel
     PLANNED → PREPARED → SENT → DONE        a bonus: prepared at the panel, then paid
 
-A process that is killed leaves a payment PREPARED, where no money moved, or SENT. Then the panel is
-asked what became of it, and what the panel does not tell is UNCLEAR. REFUSED: nothing happened.
+A killed process leaves a payment PREPARED or SENT. If PREPARED, no money has moved. If SENT, its
+outcome is looked up at the panel. If the panel doesn't show it, the payment becomes UNCLEAR.
+REFUSED means that nothing was carried out.
 
 The functions whose names begin with `_end_`, `_send_`, `_read_back` and `_pay_` return how many
-payments the call ended (a bool for one): brought to DONE, REFUSED or UNCLEAR. A payment that
-another process ended in between is not counted.
+payments the call ended, that is, set to DONE, REFUSED or UNCLEAR. Functions that handle one payment
+return a bool. Payments that another process ended in between are not counted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +30,7 @@ from django.utils.translation import ngettext
 
 from core.accounts.models import User
 from core.accounts.services import log
-from core.data.encryption import Unreadable, decrypt
+from core.data.encryption import UnreadableSecret, decrypt
 from core.errors import Invalid, Refused
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.place_services import enter_in_ledger
@@ -39,7 +40,7 @@ from dynabench.campaigns.selectors import (
     list_place_rows,
     select_awaiting_places,
 )
-from dynabench.campaigns.services import lock_owned
+from dynabench.campaigns.services import lock_owned_campaign
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Api, Bonus, PanelRefused, PanelUnclear
 from dynabench.campaigns.ways.registry import WAYS
@@ -48,12 +49,15 @@ from tasks.permissions import OWNERS
 
 BATCH_SIZE = 20
 WARN_BEFORE = timedelta(days=3)
-"""How long before a panel approves by itself its owner is warned; at most half of the time."""
+"""How long before a panel's automatic approval its owner is warned; at most half of the delay."""
 LEASE_TIME = timedelta(minutes=5)
-"""Far above the time of all calls of a batch: after it no process is sending any more."""
-MAX_REASON_CHARS = 100
-"""Prolific's minimum for a rejection."""
-IDS_DELETED = "The panel's ids were deleted."
+"""How long a claimed payment belongs to the process that claimed it.
+
+This is far longer than all calls of a batch take, so afterwards no process is still sending.
+"""
+MIN_REASON_CHARS = 100
+"""The minimum length of a rejection's reason, set by Prolific."""
+IDS_DELETED_MESSAGE = "The panel's ids were deleted."
 State, Kind = Payment.State, Payment.Kind
 
 
@@ -64,16 +68,16 @@ class _ClaimedPayment(NamedTuple):
     bonus: Bonus
 
 
-def build_api(campaign: Campaign) -> Api | None:
+def build_panel_client(campaign: Campaign) -> Api | None:
     """Return the API client of the campaign's panel.
 
-    None without a token that the site's key can decrypt.
+    None if the campaign has no token, or one that the site's key cannot decrypt.
     """
     try:
         # After a change of the site's key without the former one, nothing can be paid until an
         # owner enters the token again.
         token = decrypt(campaign.sealed_token)
-    except Unreadable:
+    except UnreadableSecret:
         return None
     return campaign.way_in.connect(campaign, token) if token else None
 
@@ -82,10 +86,10 @@ def build_api(campaign: Campaign) -> Api | None:
 def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
     """Plan a bonus for everybody who is owed one; return how many were planned.
 
-    People with an open payment get the remainder in a later bonus. Locks the campaign, so
-    that no bonus is planned twice. Raises Refused.
+    People with an open payment get the remainder in a later bonus. Locks the campaign, so that no
+    bonus is planned twice. Raises Refused.
     """
-    locked_campaign = lock_owned(campaign, actor)
+    locked_campaign = lock_owned_campaign(campaign, actor)
     places_in_payment = find_places_in_payment(locked_campaign)
     planned_payments = []
     for row in list_place_rows(locked_campaign):
@@ -106,9 +110,9 @@ def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
 
 
 def _is_paid_by_bonus(place: Place, campaign: Campaign) -> bool:
-    """Return whether a bonus pays what the person is owed now.
+    """Return whether what the person is owed can be paid by a bonus now.
 
-    This is so after approval; for part of the work, as soon as it is submitted.
+    This is so after approval, or already after submission for partial work that is paid by a bonus.
     """
     is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
     state_to_pay = Place.State.SUBMITTED if is_part else Place.State.APPROVED
@@ -120,36 +124,45 @@ def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "")
     """Plan to approve or reject a submission at the panel.
 
     Locks the campaign. A unique constraint allows one open payment per place. Raises
-    Refused, Invalid.
+    Refused or Invalid.
     """
-    campaign = lock_owned(place.campaign, actor)
+    campaign = lock_owned_campaign(place.campaign, actor)
     # An approval would pay the whole, as panels approve all or nothing.
     if campaign.pays_parts_as_bonus and place.part_pay is not None:
-        raise Refused(_("This person gets a part of the pay, as a bonus."), code="part")
-    if not approve and len(reason) < MAX_REASON_CHARS:
-        message = _("Give a reason of at least %(n)d characters; the person reads it.")
-        raise Invalid(message % {"n": MAX_REASON_CHARS}, field="reason")
+        raise Refused(
+            _("This person gets partial pay as a bonus, so you can't approve or reject here."),
+            code="part",
+        )
+    if not approve and len(reason) < MIN_REASON_CHARS:
+        message = _("Give a reason of at least %(n)d characters. The person sees it.")
+        raise Invalid(message % {"n": MIN_REASON_CHARS}, field="reason")
     kind = Kind.APPROVE if approve else Kind.REJECT
     try:
         # A transaction of its own: the outer one must survive the violated constraint.
         with transaction.atomic():
             Payment.objects.create(place=place, kind=kind, reason=reason)
     except IntegrityError:
-        raise Refused(_("Another payment of this person is not over yet."), code="open") from None
+        raise Refused(
+            _("Another payment to this person is still in progress. Try again later."), code="open"
+        ) from None
     log(actor, f"campaign.{kind}-planned", campaign.task, place=place.pk)
 
 
 def warn_of_approvals() -> int:
-    """Email owners before the panel approves automatically; return how many submissions.
+    """Email owners before the panel approves automatically.
 
-    Each submission is mentioned once. Takes no lock: the worker whose update succeeds sends
-    the email.
+    Return how many submissions the emails list. Each submission is listed in one email only.
+    Takes no lock: the worker whose update succeeds sends the email.
     """
     ways_that_approve = [way.name for way in WAYS.values() if way.approves_after_days]
-    approves_itself = Q(approval_days__gt=0) | Q(way__in=ways_that_approve)
-    unwarned = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
-    first = Min("all_places__submitted_at", filter=unwarned)
-    campaigns = Campaign.objects.filter(approves_itself).annotate(first=first).exclude(first=None)
+    is_approved_automatically = Q(approval_days__gt=0) | Q(way__in=ways_that_approve)
+    is_unwarned = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
+    first_submitted_at = Min("all_places__submitted_at", filter=is_unwarned)
+    campaigns = (
+        Campaign.objects.filter(is_approved_automatically)
+        .annotate(first=first_submitted_at)
+        .exclude(first=None)
+    )
     return sum(_warn_owners(campaign) for campaign in campaigns.select_related("task"))
 
 
@@ -159,7 +172,7 @@ def _warn_owners(campaign: Campaign) -> int:
 
     Return how many submissions the email lists; if 0, none is sent.
     """
-    now, approval_delay = timezone.now(), campaign.approves_after or WARN_BEFORE
+    now, approval_delay = timezone.now(), campaign.approval_delay or WARN_BEFORE
     awaiting_places = select_awaiting_places(campaign).filter(
         warned_at=None,
         submitted_at__lte=now - approval_delay + min(WARN_BEFORE, approval_delay / 2),
@@ -168,14 +181,14 @@ def _warn_owners(campaign: Campaign) -> int:
     if first_submitted_at is None:
         return 0
     # Only rows that nobody has been warned of: another worker may have sent the mail since.
-    n = awaiting_places.update(warned_at=now)
-    if not n:
+    place_count = awaiting_places.update(warned_at=now)
+    if not place_count:
         return 0
     page = reverse("own-campaigns:campaign", args=[campaign.task.code, campaign.slug])
 
-    def write() -> tuple[str, str]:
+    def write_mail() -> tuple[str, str]:
         words = {
-            "n": n,
+            "n": place_count,
             "name": campaign.name,
             "at": date_format(first_submitted_at + approval_delay, "j M, H:i"),
         }
@@ -183,16 +196,16 @@ def _warn_owners(campaign: Campaign) -> int:
             ngettext(
                 "%(n)d submission to “%(name)s” waits for your decision.",
                 "%(n)d submissions to “%(name)s” wait for your decision.",
-                n,
+                place_count,
             ),
-            _("The panel approves by itself from %(at)s (UTC) on."),
+            _("The panel starts to approve work automatically at %(at)s (UTC)."),
         ]
         sentences = "\n".join(line % words for line in lines)
-        subject = _("The panel approves soon: “%(name)s”") % words
+        subject = _("Automatic approval soon: “%(name)s”") % words
         return subject, f"{sentences}\n{settings.SITE_URL}{page}\n"
 
-    mail_members(campaign.task, OWNERS, write)
-    return n
+    mail_members(campaign.task, OWNERS, write_mail)
+    return place_count
 
 
 @transaction.atomic
@@ -202,38 +215,39 @@ def resolve_payment(*, payment: Payment, actor: User, is_paid: bool) -> None:
     is_paid: whether the money was paid, as the owner saw at the panel. Locks the campaign
     and updates the payment conditionally. Raises Refused.
     """
-    campaign = lock_owned(payment.place.campaign, actor)
+    campaign = lock_owned_campaign(payment.place.campaign, actor)
     # Of two owners who answer at once, the second finds no unclear payment.
-    unclear = Payment.objects.filter(pk=payment.pk, state=State.UNCLEAR)
-    if not unclear.update(state=State.SENT if is_paid else State.REFUSED):
-        raise Refused(_("This payment is not unclear any more."), code="state")
+    unclear_payments = Payment.objects.filter(pk=payment.pk, state=State.UNCLEAR)
+    if not unclear_payments.update(state=State.SENT if is_paid else State.REFUSED):
+        raise Refused(_("This payment has already been resolved."), code="state")
     if is_paid:
+        # The update changed the row, but not this object.
         payment.refresh_from_db()
-        _end_done(payment)
+        _end_as_done(payment)
     log(actor, "campaign.payment-resolved", campaign.task, payment=payment.pk, is_paid=is_paid)
 
 
 def send_payments(*, campaign: Campaign) -> int:
     """Send the planned payments to the panel, and return how many payments ended.
 
-    1. Resume the payments that a killed process left unfinished (`_resume`).
+    1. Resume the payments that a killed process left unfinished (`_resume_payments`).
     2. Send a batch of decisions, one call each (`_send_decision`).
     3. Prepare and pay a batch of bonuses (`_send_bonuses`).
 
     Takes no lock, because no call may run in a transaction. Several processes may run this at once:
     each payment is claimed by a conditional update, which succeeds in only one of them.
     """
-    api = build_api(campaign)
+    api = build_panel_client(campaign)
     if api is None:
         return 0
-    ended_count = _resume(campaign, api)
+    ended_count = _resume_payments(campaign, api)
     decisions = _select_open_payments(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)
     for payment in decisions[:BATCH_SIZE]:
         ended_count += _send_decision(api, payment)
     return ended_count + _send_bonuses(campaign, api)
 
 
-def _resume(campaign: Campaign, api: Api) -> int:
+def _resume_payments(campaign: Campaign, api: Api) -> int:
     """Resume the payments that killed processes left unfinished; return how many are settled now.
 
     PREPARED ones moved no money and are planned again. SENT ones may have moved money, so
@@ -257,23 +271,23 @@ def _send_decision(api: Api, payment: Payment) -> bool:
     """
     arrival = decrypt_panel_ids(payment.place)
     if arrival is None:
-        return _end_refused(payment, IDS_DELETED)
-    if not _claim(payment, State.PLANNED, State.SENT):
+        return _end_as_refused(payment, IDS_DELETED_MESSAGE)
+    if not _claim_payment(payment, State.PLANNED, State.SENT):
         return False
     try:
-        api.decide(arrival, approve=payment.kind == Kind.APPROVE, reason=payment.reason)
+        api.decide_submission(arrival, approve=payment.kind == Kind.APPROVE, reason=payment.reason)
     except (PanelRefused, PanelUnclear):
         # A refusal may also mean that it was decided before: the panel's own state tells.
         return _read_back(api, payment)
-    return _end_done(payment)
+    return _end_as_done(payment)
 
 
 def _send_bonuses(campaign: Campaign, api: Api) -> int:
     """Prepare a batch of bonuses and pay it; return how many payments ended.
 
-    1. Read the sum that the panel has paid each person so far. From it, `_read_back` can
-       later tell whether this bonus was paid.
-    2. Claim each payment with that sum: PLANNED becomes PREPARED. No money moves yet.
+    1. Read the total of bonuses that the panel has paid each person so far. By comparing it,
+       `_read_back` can later find out whether this bonus was paid.
+    2. Claim each payment and store that total: PLANNED becomes PREPARED. No money moves yet.
     3. Pay the payments that this process has claimed (`_pay_batch`).
     """
     ended_count = 0
@@ -282,17 +296,17 @@ def _send_bonuses(campaign: Campaign, api: Api) -> int:
     for payment in planned_payments[:BATCH_SIZE]:
         arrival = decrypt_panel_ids(payment.place)
         if arrival is None:
-            ended_count += _end_refused(payment, IDS_DELETED)
+            ended_count += _end_as_refused(payment, IDS_DELETED_MESSAGE)
             continue
         try:
-            paid_before = api.bonuses(arrival)
+            paid_before = api.get_bonus_sum(arrival)
         except PanelRefused as error:
-            ended_count += _end_refused(payment, str(error))
+            ended_count += _end_as_refused(payment, str(error))
             continue
         except PanelUnclear:
             # Nothing was sent. What is PREPARED already is resumed once its lease has ended.
             return ended_count
-        if _claim(payment, State.PLANNED, State.PREPARED, before=paid_before):
+        if _claim_payment(payment, State.PLANNED, State.PREPARED, before=paid_before):
             batch.append(_ClaimedPayment(payment, Bonus(arrival, payment.amount, str(payment.key))))
     if batch:
         ended_count += _pay_batch(api, batch)
@@ -307,16 +321,16 @@ def _pay_batch(api: Api, batch: Sequence[_ClaimedPayment]) -> int:
     3. Pay the prepared payment, or each one separately if the panel prepares none (`_pay_group`).
     """
     try:
-        preparation_id = api.set_up([claim.bonus for claim in batch])
+        preparation_id = api.prepare_bonuses([claim.bonus for claim in batch])
     except PanelRefused as error:
-        return _end_all_refused(batch, str(error))
+        return _end_all_as_refused(batch, str(error))
     except PanelUnclear:
         # No money moves before a preparation is paid, and nobody pays a lost one.
         _plan_all_again(batch)
         return 0
     sent_payments = []
     for claim in batch:
-        if _claim(claim.payment, State.PREPARED, State.SENT, prepared=preparation_id):
+        if _claim_payment(claim.payment, State.PREPARED, State.SENT, prepared=preparation_id):
             sent_payments.append(claim)
     if len(sent_payments) < len(batch):
         # Another process took some of them over. This preparation would pay those as well, so
@@ -334,42 +348,47 @@ def _pay_group(api: Api, preparation_id: str, group: Sequence[_ClaimedPayment]) 
     If the panel's answer is inconclusive, looks up the outcome of each.
     """
     try:
-        api.pay(preparation_id, [claim.bonus for claim in group], _("Thank you for your work."))
+        api.pay_bonuses(
+            preparation_id, [claim.bonus for claim in group], _("Thank you for your work.")
+        )
     except PanelRefused as error:
-        return _end_all_refused(group, str(error))
+        return _end_all_as_refused(group, str(error))
     except PanelUnclear:
         return sum(_read_back(api, claim.payment) for claim in group)
-    return sum(_end_done(claim.payment) for claim in group)
+    return sum(_end_as_done(claim.payment) for claim in group)
 
 
 def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
     """Look up the outcome of a SENT payment at the panel; return whether that ended it.
 
-    A panel may list a payment with a delay. is_last: whether a payment that is not listed
-    now is set to UNCLEAR.
+    A panel may list a payment with a delay. is_last: whether to set a bonus to UNCLEAR that is not
+    listed now.
     """
     arrival = decrypt_panel_ids(payment.place)
     if arrival is None:
-        return _end_unclear(payment, IDS_DELETED)
+        return _end_as_unclear(payment, IDS_DELETED_MESSAGE)
     try:
         if payment.kind == Kind.BONUS:
             return _read_back_bonus(api, payment, arrival, is_last=is_last)
         return _read_back_decision(api, payment, arrival)
     except PanelRefused as error:
-        return _end_unclear(payment, str(error))
+        return _end_as_unclear(payment, str(error))
     except PanelUnclear:
         # The panel is away. The payment stays SENT and is read again later.
         return False
 
 
 def _read_back_decision(api: Api, payment: Payment, arrival: Arrival) -> bool:
-    """End a SENT decision according to the panel, or plan it again; return whether it ended."""
-    status = api.status(arrival)
-    wanted = "approved" if payment.kind == Kind.APPROVE else "rejected"
-    if status == wanted:
-        return _end_done(payment)
+    """End a SENT decision if the panel shows its outcome; otherwise plan it again.
+
+    Return whether it ended.
+    """
+    status = api.get_status(arrival)
+    wanted_status = "approved" if payment.kind == Kind.APPROVE else "rejected"
+    if status == wanted_status:
+        return _end_as_done(payment)
     if status != "waiting":
-        return _end_refused(payment, status)
+        return _end_as_refused(payment, status)
     # The panel still waits for a decision, so this one did not reach it.
     _plan_again(payment)
     return False
@@ -378,20 +397,20 @@ def _read_back_decision(api: Api, payment: Payment, arrival: Arrival) -> bool:
 def _read_back_bonus(api: Api, payment: Payment, arrival: Arrival, *, is_last: bool) -> bool:
     """End a SENT bonus if the panel's paid sum shows it, else plan it again.
 
-    Return whether it ended. is_last: as in `_read_back`.
+    Return whether it ended. is_last: see `_read_back`.
     """
-    if api.bonuses(arrival) == (payment.before or 0) + payment.amount:
-        return _end_done(payment)
+    if api.get_bonus_sum(arrival) == (payment.before or 0) + payment.amount:
+        return _end_as_done(payment)
     if api.knows_keys:
         # Sent again with its key, it is paid once, whatever the panel shows now.
         _plan_again(payment)
         return False
     if is_last:
-        return _end_unclear(payment, "The panel shows no such bonus.")
+        return _end_as_unclear(payment, "The panel doesn't list this bonus.")
     return False
 
 
-def _claim(payment: Payment, old_state: str, new_state: str, **values: object) -> bool:
+def _claim_payment(payment: Payment, old_state: str, new_state: str, **values: object) -> bool:
     """Move a payment from `old_state` to `new_state`; return whether this process did it.
 
     False if another process claimed the payment first.
@@ -408,26 +427,26 @@ def _claim(payment: Payment, old_state: str, new_state: str, **values: object) -
 def _plan_again(payment: Payment) -> None:
     """Return a claimed payment to PLANNED, because it was certainly not carried out."""
     # Not where another process has ended it in between.
-    claimed = Payment.objects.filter(pk=payment.pk, state__in=(State.PREPARED, State.SENT))
-    claimed.update(state=State.PLANNED, prepared="")
+    claimed_payments = Payment.objects.filter(pk=payment.pk, state__in=(State.PREPARED, State.SENT))
+    claimed_payments.update(state=State.PLANNED, prepared="")
 
 
 def _plan_all_again(batch: Iterable[_ClaimedPayment]) -> None:
-    """Return all payments of a batch to PLANNED, as `_plan_again` does."""
-    for claimed in batch:
-        _plan_again(claimed.payment)
+    """Return all payments of a batch to PLANNED. See `_plan_again`."""
+    for claim in batch:
+        _plan_again(claim.payment)
 
 
 @transaction.atomic
-def _end_done(payment: Payment) -> bool:
+def _end_as_done(payment: Payment) -> bool:
     """End a SENT payment that was carried out, and update the ledger and the place.
 
     Return whether this call ended it. One transaction, so that every DONE payment is in the
     ledger.
     """
     # Of two processes that read the same answer back, the one whose update succeeds enters it.
-    sent = Payment.objects.filter(pk=payment.pk, state=State.SENT)
-    if not sent.update(state=State.DONE, said=""):
+    sent_payments = Payment.objects.filter(pk=payment.pk, state=State.SENT)
+    if not sent_payments.update(state=State.DONE, said=""):
         return False
     place = payment.place
     if payment.kind == Kind.BONUS:
@@ -437,34 +456,34 @@ def _end_done(payment: Payment) -> bool:
     new_state = Place.State.APPROVED if is_approved else Place.State.REJECTED
     Place.objects.filter(pk=place.pk).update(state=new_state, reason=payment.reason)
     if is_approved:
-        pay_task = place.campaign.pay_task
-        if place.part_pay is not None:
-            # A panel pays the whole or nothing, so the rest of the pay is earned as well.
-            enter_in_ledger(place, LedgerRow.Kind.EARNED, pay_task - place.part_pay, "rest")
-        enter_in_ledger(place, LedgerRow.Kind.PAID, pay_task, "approval")
+        pay = place.campaign.pay
+        # A panel pays the whole or nothing, so the rest of the pay is earned as well.
+        supplement = pay.compute_approval_supplement(place.part_pay)
+        enter_in_ledger(place, LedgerRow.Kind.EARNED, supplement, "rest")
+        enter_in_ledger(place, LedgerRow.Kind.PAID, pay.task, "approval")
     return True
 
 
-def _end_refused(payment: Payment, reason: str) -> bool:
-    """End a payment that the panel rejected; return whether this call ended it."""
+def _end_as_refused(payment: Payment, reason: str) -> bool:
+    """End a payment that the panel refused; return whether this call ended it."""
     # Only in the state that this process knows: another one may have sent it since.
-    unchanged = Payment.objects.filter(pk=payment.pk, state=payment.state)
-    return bool(unchanged.update(state=State.REFUSED, said=reason[:500]))
+    unchanged_payments = Payment.objects.filter(pk=payment.pk, state=payment.state)
+    return bool(unchanged_payments.update(state=State.REFUSED, said=reason[:500]))
 
 
-def _end_all_refused(batch: Iterable[_ClaimedPayment], reason: str) -> int:
-    """End all payments of a batch as rejected; return how many ended."""
-    return sum(_end_refused(claimed.payment, reason) for claimed in batch)
+def _end_all_as_refused(batch: Iterable[_ClaimedPayment], reason: str) -> int:
+    """End all payments of a batch as refused; return how many this call ended."""
+    return sum(_end_as_refused(claim.payment, reason) for claim in batch)
 
 
-def _end_unclear(payment: Payment, reason: str) -> bool:
+def _end_as_unclear(payment: Payment, reason: str) -> bool:
     """Set a SENT payment of unknown outcome to UNCLEAR; return whether this call did it.
 
-    It then waits for the owner (`resolve`).
+    It then waits for the owner (`resolve_payment`).
     """
     # Not where another process has learned meanwhile what became of it.
-    sent = Payment.objects.filter(pk=payment.pk, state=State.SENT)
-    return bool(sent.update(state=State.UNCLEAR, said=reason[:500]))
+    sent_payments = Payment.objects.filter(pk=payment.pk, state=State.SENT)
+    return bool(sent_payments.update(state=State.UNCLEAR, said=reason[:500]))
 
 
 def _select_open_payments(campaign: Campaign) -> QuerySet[Payment]:

@@ -1,4 +1,4 @@
-"""Pauses of judges whose work needs a look: proposed by evidence, decided by owners, appealed."""
+"""Write pauses of judges whose work looks careless, and their appeals."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tasks.permissions import check_owner
 def pause_place(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None:
     """Pause a participant, who is shown the evidence and may appeal.
 
-    actor: None if paused by the rule.
+    actor: the owner who pauses them, or None for an automatic pause.
     Takes no lock: a unique key allows one open pause per place. Raises Refused.
     """
     if actor is not None:
@@ -28,14 +28,15 @@ def pause_place(*, place: Place, actor: User | None, evidence: dict[str, Any]) -
         with transaction.atomic():
             Pause.objects.create(place=place, evidence=evidence, by_rule=actor is None)
     except IntegrityError:
-        raise Refused(_("This person is paused already."), code="paused") from None
+        raise Refused(_("This person is already paused. Reload the page."), code="paused") from None
     log(actor, "campaign.judge-paused", place.campaign.task, place=place.pk)
 
 
 def pause_by_rule(*, campaign: Campaign) -> int:
-    """Pause people proposed by the evidence or the owner's rules; return how many.
+    """Pause people whom the evidence or the owner's rules flag; return how many.
 
-    Only if the owner has enabled this. People who were paused before are left to the owner.
+    Does nothing unless the owner has enabled this. People who were paused before are left to
+    the owner.
     """
     if not campaign.pauses_itself:
         return 0
@@ -57,20 +58,20 @@ def pause_by_rule(*, campaign: Campaign) -> int:
 def submit_appeal(*, place: Place, text: str) -> None:
     """Store a participant's appeal against their pause, once per pause.
 
-    No lock, one update. Raises Refused.
+    Takes no lock: one update. Raises Refused if the text is empty or was sent before.
     """
     # The filter on an empty appeal makes the first of two tabs win.
-    row = Pause.objects.filter(place=place, lifted_at=None, appeal="")
+    open_pauses = Pause.objects.filter(place=place, lifted_at=None, appeal="")
     text = text.replace("\0", "")[:2000]  # PostgreSQL stores no zero bytes in text
-    if not text or not row.update(appeal=text):
-        raise Refused(_("Write why you disagree; you may do it once."), code="appeal")
+    if not text or not open_pauses.update(appeal=text):
+        raise Refused(_("Explain why you disagree. You can appeal once."), code="appeal")
 
 
 @transaction.atomic
 def answer_appeal(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
     """Store the owner's answer to an appeal.
 
-    lift: whether the pause ends. No lock, one update. Raises Refused.
+    lift: whether to end the pause. Takes no lock: one update. Raises Refused.
     """
     check_owner(actor, pause.place.campaign.task)
     values: dict[str, Any] = {"answer": text[:2000]}
@@ -78,5 +79,5 @@ def answer_appeal(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
         values["lifted_at"] = timezone.now()
     # Of two owners who answer at once, the one who lifts the pause has the last word.
     if not Pause.objects.filter(pk=pause.pk, lifted_at=None).update(**values):
-        raise Refused(_("The pause is over already."), code="over")
+        raise Refused(_("The pause has already ended. Reload the page."), code="over")
     log(actor, "campaign.appeal-answered", pause.place.campaign.task, place=pause.place_id)

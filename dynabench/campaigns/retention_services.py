@@ -1,4 +1,4 @@
-"""Deletes what is kept only for a number of days."""
+"""Delete data that is kept only for a number of days."""
 
 from datetime import timedelta
 
@@ -7,50 +7,50 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from core.data.rows import delete_some
-from core.periodic import daily
+from core.data.rows import delete_in_batches
+from core.periodic import register_daily
 from dynabench.campaigns.invitations import VALID_DAYS
 from dynabench.campaigns.models import Campaign, Invited, Pause, Place
 
 MAX_DELETED_ROWS = 100_000
-"""Rows of a kind that one run deletes."""
+"""The maximum number of rows of a kind that one run deletes."""
 
 
 def select_expired_ids() -> QuerySet[Place]:
-    """Return the places whose panel ids have passed the campaign's retention period.
+    """Return the places whose panel ids are past the campaign's retention period.
 
     The period starts when an owner closes the campaign, or else at its scheduled end.
     """
     # In Python, as databases add days in a column to a time in different ways.
     now = timezone.now()
-    ended = Campaign.objects.annotate(at=Coalesce("closed_at", "closes_at"))
-    rows = ended.exclude(at=None).values_list("pk", "at", "id_days")
-    over = [pk for pk, at, days in rows if at <= now - timedelta(days=days)]
-    return Place.objects.filter(campaign__in=over).exclude(id_hash="", sealed_id="")
+    ended_campaigns = Campaign.objects.annotate(at=Coalesce("closed_at", "closes_at"))
+    rows = ended_campaigns.exclude(at=None).values_list("pk", "at", "id_days")
+    expired_campaign_ids = [pk for pk, at, days in rows if at <= now - timedelta(days=days)]
+    return Place.objects.filter(campaign__in=expired_campaign_ids).exclude(id_hash="", sealed_id="")
 
 
 def select_expired_pauses() -> QuerySet[Pause]:
-    """Return the pauses, with their appeals, that ended before the retention period."""
-    before = timezone.now() - timedelta(days=settings.RETENTION_APPEAL_DAYS)
-    return Pause.objects.filter(lifted_at__lte=before)
+    """Return the pauses, with their appeals, that ended longer ago than the retention period."""
+    ended_before = timezone.now() - timedelta(days=settings.RETENTION_APPEAL_DAYS)
+    return Pause.objects.filter(lifted_at__lte=ended_before)
 
 
 def select_expired_invitations() -> QuerySet[Invited]:
-    """Return the expired invitations of account holders."""
+    """Return the invitations of account holders that are no longer valid."""
     return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=VALID_DAYS))
 
 
-@daily(
-    counts="rows emptied by their age",
-    why="Data about people of panels is kept for a limited time.",
+@register_daily(
+    counts="expired rows emptied",
+    why="Data about panel participants is kept for a limited time.",
 )
 def apply_retention() -> int:
     """Erase all data past its retention period; return how many rows were changed or deleted.
 
-    No lock, one update each.
+    Takes no lock.
     """
     emptied_count = select_expired_ids().update(id_hash="", sealed_id="")
-    deleted_count = delete_some(select_expired_pauses(), MAX_DELETED_ROWS) + delete_some(
-        select_expired_invitations(), MAX_DELETED_ROWS
-    )
+    deleted_count = delete_in_batches(
+        select_expired_pauses(), MAX_DELETED_ROWS
+    ) + delete_in_batches(select_expired_invitations(), MAX_DELETED_ROWS)
     return emptied_count + deleted_count

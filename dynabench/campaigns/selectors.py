@@ -1,4 +1,4 @@
-"""Reads of campaigns: what a person has done, what was earned, what an owner should know."""
+"""Read campaigns: a person's work, earnings and costs, and what awaits the owner."""
 
 import json
 from collections.abc import Sequence
@@ -9,86 +9,46 @@ from django.db.models import Count, F, Min, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from annotation.models import Example
-from core.data.encryption import Unreadable, decrypt
+from core.data.encryption import UnreadableSecret, decrypt
 from dynabench.campaigns.findings.costs import calculate_cost_parts
 from dynabench.campaigns.models import ACTIVE_STATES, Campaign, LedgerRow, Payment, Place
-from dynabench.campaigns.rules.cost import Parts, extrapolate_to_end
+from dynabench.campaigns.rules.cost import CostParts, extrapolate_to_end
 from dynabench.campaigns.rules.pay import (
+    DoneWork,
     calculate_median_hourly_pay,
+    compute_earned,
+    compute_owed,
     count_affordable_people,
-    prorate,
 )
 from dynabench.campaigns.ways.panels import Arrival
 from leaderboard.models import Battle
 from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, Validation
 
-OWED_KINDS = ("earned", "accepted", "bonus")
-"""Kinds of ledger rows that say what somebody is owed."""
 TAKEN_STATES = ("testing", "working", "submitted", "approved", "rejected")
-"""States of a place that nobody else can take."""
+"""The states of a place that nobody else can take."""
 RESERVED_STATES = (*TAKEN_STATES, "lapsed")
-"""States of a place whose money is reserved: people who are out of time may still submit."""
-
-
-@dataclass(frozen=True)
-class DoneWork:
-    """The amount of each kind of work that a person has done for a campaign.
-
-    each: required amount per kind. has_code: whether people who finish get a code for the
-    panel.
-    """
-
-    kind: str
-    each: int
-    written: int = 0
-    judged: int = 0
-    compared: int = 0
-    has_code: bool = False
-
-    @property
-    def parts(self) -> list[tuple[str, int]]:
-        """Return (kind of work, amount done) for each kind that the campaign requires."""
-        parts = {
-            "write": [("write", self.written)],
-            "judge": [("judge", self.judged)],
-            "both": [("write", self.written), ("judge", self.judged)],
-            "arena": [("arena", self.compared)],
-        }
-        return parts[self.kind]
-
-    @property
-    def is_enough(self) -> bool:
-        """Return whether all required work is done."""
-        return all(done >= self.each for _name, done in self.parts)
-
-    @property
-    def amount(self) -> int:
-        """Return how much of the required work is done, at most `asked`."""
-        return sum(min(done, self.each) for _name, done in self.parts)
-
-    @property
-    def asked(self) -> int:
-        """Return the total amount of required work."""
-        return self.each * len(self.parts)
+"""The states of a place whose money is reserved. People who are out of time may still submit."""
 
 
 def decrypt_panel_ids(place: Place) -> Arrival | None:
-    """Return a participant's panel ids; None if there are none, or no longer."""
+    """Return a participant's panel ids; None if they never had any or these were deleted."""
     try:
         return Arrival(**json.loads(decrypt(place.sealed_id) or "null"))
-    except (Unreadable, TypeError):
+    except (UnreadableSecret, TypeError):
         return None
 
 
 def build_round_filter(campaign: Campaign, path: str) -> Q:
-    """Return the condition that rows belong to the campaign's rounds. One query.
+    """Return a condition that selects the rows in the campaign's rounds. One query.
 
-    If the campaign chose none, all rounds of its task. path: lookup from the rows to their
-    round.
+    A campaign without chosen rounds uses all rounds of its task. path: the lookup from the rows to
+    their round.
     """
-    chosen = list(campaign.rounds.values_list("pk", flat=True))
-    return Q(**{f"{path}__in": chosen}) if chosen else Q(**{f"{path}__task": campaign.task_id})
+    chosen_ids = list(campaign.rounds.values_list("pk", flat=True))
+    return (
+        Q(**{f"{path}__in": chosen_ids}) if chosen_ids else Q(**{f"{path}__task": campaign.task_id})
+    )
 
 
 def are_rounds_over(campaign: Campaign) -> bool:
@@ -102,32 +62,34 @@ def are_rounds_over(campaign: Campaign) -> bool:
 
 
 def may_submit(place: Place, done_work: DoneWork) -> bool:
-    """Return whether the work is done or cannot continue.
+    """Return whether the person may submit: the work is done or cannot continue.
 
-    It cannot if work ran out, or if the rounds are over and the person had begun.
+    Work cannot continue if it ran out, or if the rounds are over and the person has begun.
     """
     # Nobody is paid for a round that had ended before they began.
-    has_begun = done_work.amount > 0
-    has_ended = place.ran_out_at is not None or (has_begun and are_rounds_over(place.campaign))
-    return done_work.is_enough or has_ended
+    return (
+        done_work.is_enough
+        or place.ran_out_at is not None
+        or (done_work.has_begun and are_rounds_over(place.campaign))
+    )
 
 
 def calculate_pay(place: Place, done_work: DoneWork) -> int:
-    """Return what a person who submits now earns for the task.
+    """Return what a person who submits now earns, except for accepted examples.
 
-    The full pay if all is done or the rounds ended early; if work ran out, the pay for the
-    part that is done.
+    One query if the work is unfinished. See `Pay.compute_submission_pay`.
     """
-    campaign = place.campaign
-    if done_work.is_enough or (done_work.amount and are_rounds_over(campaign)):
-        return campaign.pay_task
-    return prorate(campaign.pay_task, done_work.amount, done_work.asked)
+    # Asked only where the answer matters.
+    is_unfinished = done_work.has_begun and not done_work.is_enough
+    return place.campaign.pay.compute_submission_pay(
+        done_work, are_rounds_over=is_unfinished and are_rounds_over(place.campaign)
+    )
 
 
 def select_awaiting_places(campaign: Campaign) -> QuerySet[Place]:
     """Return the places that await the owner's decision.
 
-    Partial work that is paid by a bonus does not.
+    Partial work that is paid by a bonus awaits no decision.
     """
     rows = campaign.all_places.filter(state=Place.State.SUBMITTED)
     return rows.filter(part_pay=None) if campaign.pays_parts_as_bonus else rows
@@ -150,14 +112,14 @@ def count_done_work(place: Place) -> DoneWork:
     if campaign.kind in ("write", "both"):
         done_counts["written"] = select_written_examples(place).count()
     if campaign.kind in ("judge", "both"):
-        own = Q(validator=place.annotator_id, created_at__gte=place.began_at)
-        votes = Validation.objects.filter(own, build_round_filter(campaign, "example__round"))
-        gold = GoldAnswer.objects.filter(own, gold__example__round__task=campaign.task_id)
+        is_own = Q(validator=place.annotator_id, created_at__gte=place.began_at)
+        votes = Validation.objects.filter(is_own, build_round_filter(campaign, "example__round"))
+        gold = GoldAnswer.objects.filter(is_own, gold__example__round__task=campaign.task_id)
         done_counts["judged"] = votes.count() + gold.count()
     if campaign.kind == "arena":
-        voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
+        own_battles = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
         done_counts["compared"] = (
-            voted.filter(began_at__gte=place.began_at).exclude(winner="").count()
+            own_battles.filter(began_at__gte=place.began_at).exclude(winner="").count()
         )
     return DoneWork(campaign.kind, campaign.each, **done_counts, has_code=bool(campaign.code_done))
 
@@ -176,17 +138,17 @@ class PlaceRow:
 
     @property
     def owed(self) -> int:
-        """Return what is owed but not paid yet."""
-        return self.earned - self.sums.get("paid", 0)
+        """Return what the person has earned but not been paid yet, in the smallest unit."""
+        return compute_owed(self.sums)
 
     @property
     def earned(self) -> int:
-        """Return all that was credited, paid or not."""
-        return sum(self.sums.get(kind, 0) for kind in OWED_KINDS)
+        """Return everything that was credited to the person, paid or not."""
+        return compute_earned(self.sums)
 
     @property
     def has_submitted(self) -> bool:
-        """Return whether the person submitted work; people who fail the test do not."""
+        """Return whether the person submitted work. People who were screened out did not."""
         return self.place.submitted_at is not None and self.place.state != Place.State.SCREENED
 
     @property
@@ -212,24 +174,26 @@ def list_place_rows(campaign: Campaign) -> list[PlaceRow]:
 
 
 def count_payable_people(campaign: Campaign, rows: Sequence[PlaceRow]) -> int | None:
-    """Return how many people the budget pays at the maximum each; None: unlimited."""
+    """Return how many people the budget can pay if each earns the maximum; None if unlimited."""
     # People who are in cost the maximum each; the others cost what they have earned.
-    others = sum(row.earned for row in rows if row.place.state not in RESERVED_STATES)
-    return campaign.pay.people(campaign.budget, campaign.written, others)
+    former_earnings = sum(row.earned for row in rows if row.place.state not in RESERVED_STATES)
+    return campaign.pay.count_fully_paid_people(
+        campaign.budget, campaign.max_paid_examples, former_earnings
+    )
 
 
 def find_places_in_payment(campaign: Campaign) -> set[int]:
-    """Return the ids of the places for which a payment by the panel may be under way."""
-    over = (Payment.State.DONE, Payment.State.REFUSED)
+    """Return the ids of the places with a payment by the panel that is unfinished or unclear."""
+    ended_states = (Payment.State.DONE, Payment.State.REFUSED)
     # An unclear payment may have been made, so its place is still in payment.
-    rows = Payment.objects.filter(place__campaign=campaign).exclude(state__in=over)
+    rows = Payment.objects.filter(place__campaign=campaign).exclude(state__in=ended_states)
     return set(rows.values_list("place", flat=True))
 
 
 def list_owed_outside(campaign: Campaign) -> list[PlaceRow]:
     """Return the people whom an owner may pay elsewhere without paying twice.
 
-    If the panel is used through its API, the panel pays for approved work. Four queries.
+    If the campaign has the panel's API token, the panel pays for approved work. Four queries.
     """
     paid_by_panel = find_places_in_payment(campaign)
     if campaign.sealed_token:
@@ -244,9 +208,9 @@ def list_owed_outside(campaign: Campaign) -> list[PlaceRow]:
 def find_next_approval(campaign: Campaign) -> tuple[int, datetime] | None:
     """Return how many submissions await the owner, and when the panel approves the first.
 
-    None if none waits or the panel does not approve automatically. At most one query.
+    None if no submission waits or the panel does not approve automatically. At most one query.
     """
-    approval_delay = campaign.approves_after
+    approval_delay = campaign.approval_delay
     if approval_delay is None:
         return None
     awaiting_totals = select_awaiting_places(campaign).aggregate(
@@ -259,7 +223,9 @@ def find_next_approval(campaign: Campaign) -> tuple[int, datetime] | None:
 
 @dataclass(frozen=True)
 class CampaignNumbers:
-    """The numbers of a campaign; money in the smallest unit, `cost` with fee and tax.
+    """The figures of a campaign.
+
+    Money is in the currency's smallest unit; `cost` includes fee and tax.
 
     `parts` and the fields after it cover all known costs, not only the participants' pay.
     """
@@ -273,25 +239,25 @@ class CampaignNumbers:
     people_left: int | None
     people_paid: int | None
     fooling: int
-    parts: Parts
-    cost_each: int | None
+    parts: CostParts
+    cost_per_fooling_example: int | None
     cost_in_the_end: int | None
     fooling_in_the_end: int | None
 
     @property
-    def each(self) -> Parts:
-        """Return the cost of one fooling example, by part."""
+    def parts_per_catch(self) -> CostParts:
+        """Return the cost of one fooling example (a catch), by part."""
         n = max(1, self.fooling)
-        return Parts._make(None if part is None else round(part / n) for part in self.parts)
+        return CostParts._make(None if part is None else round(part / n) for part in self.parts)
 
 
 def calculate_numbers(campaign: Campaign, rows: Sequence[PlaceRow]) -> CampaignNumbers:
-    """Return the campaign's numbers: places, money, hourly pay and cost of fooling examples."""
+    """Return the campaign's figures: places, money, hourly pay and the cost of fooling examples."""
     submitted_people = sum(row.has_submitted for row in rows)
     total_earned = sum(row.earned for row in rows)
-    cost = campaign.pay.with_costs(total_earned)
+    cost = campaign.pay.add_costs(total_earned)
     fooling_count = select_fooling_decisions(campaign).count()
-    parts = calculate_cost_parts(campaign, select_campaign_examples(campaign), cost)
+    cost_parts = calculate_cost_parts(campaign, select_campaign_examples(campaign), cost)
     people_left = count_affordable_people(
         campaign.pay, campaign.budget, total_earned, submitted_people
     )
@@ -306,10 +272,10 @@ def calculate_numbers(campaign: Campaign, rows: Sequence[PlaceRow]) -> CampaignN
         people_left=people_left,
         people_paid=count_payable_people(campaign, rows),
         fooling=fooling_count,
-        parts=parts,
-        cost_each=round(parts.known / fooling_count) if fooling_count else None,
+        parts=cost_parts,
+        cost_per_fooling_example=round(cost_parts.known / fooling_count) if fooling_count else None,
         cost_in_the_end=extrapolate_to_end(
-            parts.known, submitted_people, campaign.places, people_left
+            cost_parts.known, submitted_people, campaign.places, people_left
         ),
         fooling_in_the_end=extrapolate_to_end(
             fooling_count, submitted_people, campaign.places, people_left
@@ -325,12 +291,12 @@ def select_fooling_decisions(campaign: Campaign) -> QuerySet[Consensus]:
 def select_campaign_examples(campaign: Campaign) -> QuerySet[Example]:
     """Return what participants wrote between their consent and the end of their participation.
 
-    Includes retracted examples. Later ones may belong to another campaign.
+    Includes retracted examples. What a person wrote later may belong to another campaign.
     """
     # Who submitted did so at one time; for who left or ran out of time, the place ended then.
-    ended = Coalesce("annotator__places__submitted_at", "annotator__places__expires_at")
+    ended_at = Coalesce("annotator__places__submitted_at", "annotator__places__expires_at")
     return Example.objects.filter(
-        Q(annotator__places__state__in=ACTIVE_STATES) | Q(created_at__lte=ended),
+        Q(annotator__places__state__in=ACTIVE_STATES) | Q(created_at__lte=ended_at),
         build_round_filter(campaign, "round"),
         annotator__places__campaign=campaign,
         created_at__gte=F("annotator__places__began_at"),
@@ -340,8 +306,10 @@ def select_campaign_examples(campaign: Campaign) -> QuerySet[Example]:
 def select_campaign_decisions(campaign: Campaign) -> QuerySet[Consensus]:
     """Return the decisions on the campaign's examples, except retracted and sent-back ones."""
     # An example that was sent back may still be corrected, so nothing is decided about it.
-    standing = select_campaign_examples(campaign).filter(retracted_at=None)
-    return Consensus.objects.filter(example__in=standing, is_verified=True, is_sent_back=False)
+    current_examples = select_campaign_examples(campaign).filter(retracted_at=None)
+    return Consensus.objects.filter(
+        example__in=current_examples, is_verified=True, is_sent_back=False
+    )
 
 
 def select_unfinished_payments(campaign: Campaign) -> QuerySet[Payment]:

@@ -1,4 +1,4 @@
-"""Writes about campaigns by a task's owners; each asks `check_owner` first."""
+"""Write campaigns for a task's owners. Each function checks the ownership (`check_owner`)."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -13,10 +13,14 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.accounts.services import log
 from core.data.encryption import encrypt
-from core.data.rows import changed_fields
+from core.data.rows import save_changed_fields
 from core.errors import Invalid, Refused
-from core.text.taken_names import checked_name
-from dynabench.campaigns.before.qualification_items import count_needed_items, select_test_golds
+from core.text.money import format_smallest_units
+from core.text.taken_names import check_name
+from dynabench.campaigns.before.qualification_items import (
+    count_needed_items,
+    select_test_gold_items,
+)
 from dynabench.campaigns.findings.coverage import measure_novelty
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import (
@@ -28,7 +32,7 @@ from dynabench.campaigns.models import (
     Place,
 )
 from dynabench.campaigns.place_services import calculate_reserved_cost, lock_campaign
-from dynabench.campaigns.rules.pay import format_units
+from dynabench.campaigns.rules.pay import AcceptedExample, list_due_credits
 from dynabench.campaigns.selectors import (
     are_rounds_over,
     count_payable_people,
@@ -37,9 +41,9 @@ from dynabench.campaigns.selectors import (
     select_campaign_decisions,
 )
 from dynabench.campaigns.ways.registry import WAYS
-from tasks.mails import accepts_invitations
+from tasks.mails import can_receive_invitations
 from tasks.models import Round, Task
-from tasks.permissions import check_approved, check_owner
+from tasks.permissions import check_approval, check_owner
 from validation.models import Consensus
 
 State = Campaign.State
@@ -48,7 +52,7 @@ ALLOWED_STATES_BEFORE = {
     State.PAUSED: (State.OPEN, State.FULL),
     State.CLOSED: (State.OPEN, State.FULL, State.PAUSED),
 }
-"""From which states an owner brings a campaign into another one."""
+"""The states from which an owner may move a campaign to each state."""
 FIXED_FIELDS = (
     "kind",
     "way",
@@ -59,11 +63,11 @@ FIXED_FIELDS = (
     "pay_bonus",
     "pay_test",
 )
-"""Fields that were promised to people: they stay once the campaign was open."""
+"""Fields that were promised to people and stay fixed once the campaign has been open."""
 TEST_FIELDS = {"test_items", "test_tries", "tour"}
-"""Fields on which the number of gold items that the test needs depends."""
-COST_FIELDS = {"budget", "fee_percent", "tax_percent"}
-"""Fields on which it depends whether the budget covers what is reserved."""
+"""Fields that determine how many gold items the test needs or can use."""
+BUDGET_FIELDS = {"budget", "fee_percent", "tax_percent"}
+"""Fields that determine whether the budget covers the reserved cost."""
 
 
 @transaction.atomic
@@ -78,14 +82,15 @@ def make_campaign(
 ) -> Campaign:
     """Create a draft of a campaign.
 
-    token: the panel's API token, or empty. Takes no lock: slugs are unique. Raises Refused,
-    Invalid.
+    consent: the consent text. token: the panel's API token, or "". rounds: the rounds in which work
+    counts; empty for all. plan: the fields to set; must include `name`, `slug` and `way`. Takes no
+    lock: slugs are unique. Raises Refused or Invalid.
     """
     check_owner(actor, task)
     # Campaigns are shown to strangers, so their names must not deceive.
-    plan["name"] = checked_name(plan["name"])
+    plan["name"] = check_name(plan["name"])
     if Campaign.objects.filter(slug=plan["slug"]).exists():
-        raise Invalid(_("Another campaign has this address."), field="slug")
+        raise Invalid(_("This URL name is taken. Choose another one."), field="slug")
     _check_address(plan["way"], plan.get("completion_url", ""))
     campaign = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
     campaign.rounds.set(_check_rounds(task, rounds))
@@ -105,20 +110,24 @@ def change_campaign(
     rounds: Collection[Round] = (),
     **plan: Any,
 ) -> Campaign:
-    """Change a plan; a changed consent text becomes a new version to which all must agree.
+    """Change a campaign's plan, and log the changed fields.
 
-    token: empty to keep the stored one. Locks the campaign. Raises Refused, Invalid.
+    If the consent text changes, everybody must agree to the new version.
+
+    rounds: the rounds in which work counts; empty for all. plan: the fields to set; must include
+    `slug`, and all of FIXED_FIELDS once the campaign has been open. token: the panel's API token;
+    "" keeps the stored one. Locks the campaign. Raises Refused or Invalid.
     """
-    locked_campaign = lock_owned(campaign, actor)
+    locked_campaign = lock_owned_campaign(campaign, actor)
     if plan.get("name", locked_campaign.name) != locked_campaign.name:
-        plan["name"] = checked_name(plan["name"])
+        plan["name"] = check_name(plan["name"])
     if locked_campaign.opened_at:
         _check_promises(locked_campaign, plan)
     if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked_campaign.pk).exists():
-        raise Invalid(_("Another campaign has this address."), field="slug")
+        raise Invalid(_("This URL name is taken. Choose another one."), field="slug")
     if token:
         plan["sealed_token"] = encrypt(token)
-    changed_names = changed_fields(locked_campaign, plan)
+    changed_names = save_changed_fields(locked_campaign, plan)
     _check_changes(locked_campaign, set(changed_names))
     if _choose_rounds(locked_campaign, rounds):
         changed_names.append("rounds")
@@ -140,7 +149,9 @@ def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
     """Check that a plan keeps the promises made to participants. Raises Invalid."""
     for name in FIXED_FIELDS:
         if plan[name] != getattr(campaign, name):
-            message = _("This was promised to people. Make another campaign to change it.")
+            message = _(
+                "You can't change what people were promised. Create a new campaign instead."
+            )
             raise Invalid(message, field=name)
 
 
@@ -152,19 +163,22 @@ def _check_changes(campaign: Campaign, changed_names: set[str]) -> None:
     if changed_names & {"way", "completion_url"}:
         _check_address(campaign.way, campaign.completion_url)
     if changed_names & TEST_FIELDS and campaign.state in (State.OPEN, State.FULL):
-        _check_golds(campaign, "test_items")
-    if changed_names & COST_FIELDS and campaign.budget is not None:
+        _check_gold_items(campaign, "test_items")
+    if changed_names & BUDGET_FIELDS and campaign.budget is not None:
         reserved_cost = calculate_reserved_cost(campaign)
         if reserved_cost > campaign.budget:
-            message = _("%(least)d are reserved for people who take part. Choose no less.")
-            raise Invalid(message % {"least": reserved_cost}, field="budget")
+            message = _(
+                "Current participants may still earn part of this budget. Enter at least %(least)s."
+            )
+            least = format_smallest_units(reserved_cost, campaign.currency)
+            raise Invalid(message % {"least": least}, field="budget")
 
 
 @transaction.atomic
 def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
     """Replace the campaign's questionnaire, in YAML. Locks the campaign. Raises Refused."""
-    locked_campaign = lock_owned(campaign, actor)
-    fields = changed_fields(locked_campaign, {"questions": text})
+    locked_campaign = lock_owned_campaign(campaign, actor)
+    fields = save_changed_fields(locked_campaign, {"questions": text})
     log(
         actor,
         "campaign.changed",
@@ -178,15 +192,16 @@ def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
 def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
     """Set the rounds in which work counts; return whether they changed.
 
-    Once the campaign has been open, work must not stop counting: rounds may only be added,
-    or the choice be dropped, so that all rounds count. Raises Invalid.
+    Once the campaign has been open, work must not stop counting: rounds may only be added, or
+    the choice cleared, so that all rounds count. Raises Invalid.
     """
     old_rounds, new_rounds = set(campaign.rounds.all()), set(_check_rounds(campaign.task, rounds))
     if old_rounds == new_rounds:
         return False
     if campaign.opened_at and new_rounds and not (old_rounds and old_rounds <= new_rounds):
         message = _(
-            "The work in the rounds that it had counts on. Add rounds, or choose none: all."
+            "Work in the current rounds must keep counting. Add rounds, or select none to "
+            "include all."
         )
         raise Invalid(message, field="rounds")
     campaign.rounds.set(new_rounds)
@@ -202,8 +217,8 @@ def _check_rounds(task: Task, rounds: Collection[Round]) -> Collection[Round]:
 
 def _add_consent(campaign: Campaign, text: str) -> ConsentText:
     """Store the next version of the consent text. Call with the campaign locked or new."""
-    last = campaign.consents.aggregate(last=Max("number"))["last"] or 0
-    return ConsentText.objects.create(campaign=campaign, number=last + 1, text=text)
+    last_number = campaign.consents.aggregate(last=Max("number"))["last"] or 0
+    return ConsentText.objects.create(campaign=campaign, number=last_number + 1, text=text)
 
 
 @transaction.atomic
@@ -212,15 +227,15 @@ def set_campaign_state(
 ) -> None:
     """Open, pause or close a campaign.
 
-    ethics_name: the owner's name under the ethics statement, required to open. Locks the
-    campaign. Raises Refused, Invalid.
+    ethics_name: the owner's name under the ethics statement, required to open it for the first
+    time. Locks the campaign. Raises Refused or Invalid.
     """
-    locked_campaign = lock_owned(campaign, actor)
+    locked_campaign = lock_owned_campaign(campaign, actor)
     if locked_campaign.state not in ALLOWED_STATES_BEFORE[State(state)]:
-        message = _("The campaign has changed since you opened this page. Look at it again.")
+        message = _("The campaign has changed since you opened this page. Check it and try again.")
         raise Refused(message, code="state")
     if state == State.OPEN:
-        _check_ready(locked_campaign, ethics_name)
+        _check_can_open(locked_campaign, ethics_name)
         # Both stay from the first opening: a campaign that was paused opens again without them.
         locked_campaign.ethics_name = locked_campaign.ethics_name or ethics_name
         locked_campaign.opened_at = locked_campaign.opened_at or timezone.now()
@@ -241,9 +256,9 @@ def move_campaign(
 ) -> None:
     """Choose a campaign's rounds, set its state, or both.
 
-    Locks the campaign. Raises Refused, Invalid.
+    Locks the campaign. Raises Refused or Invalid.
     """
-    locked_campaign = lock_owned(campaign, actor)
+    locked_campaign = lock_owned_campaign(campaign, actor)
     # The rounds first, as opening checks whether they have work left.
     if rounds is not None and _choose_rounds(locked_campaign, rounds):
         log(
@@ -259,131 +274,149 @@ def move_campaign(
         )
 
 
-def _check_ready(campaign: Campaign, ethics_name: str) -> None:
+def _check_can_open(campaign: Campaign, ethics_name: str) -> None:
     """Check that a campaign may open: approval, texts, work and money. Raises Invalid."""
     # Private tasks that nobody has approved recruit no strangers.
-    check_approved(campaign.task)
+    check_approval(campaign.task)
     if not campaign.ethics.strip():
-        raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
+        raise Invalid(
+            _("Edit the campaign and add an ethics statement first."), field="ethics_name"
+        )
     if not (campaign.ethics_name or ethics_name.strip()):
-        raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
+        raise Invalid(_("Enter your name below the ethics statement."), field="ethics_name")
     if are_rounds_over(campaign):
-        raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
+        raise Invalid(
+            _("All selected rounds have ended. Edit the campaign and select other rounds first."),
+            field="ethics_name",
+        )
     # Without the code people could not prove to the panel that they have finished.
     if campaign.way_in.needs_completion_code and not campaign.code_done:
-        raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
-    _check_golds(campaign, "ethics_name")
+        raise Invalid(
+            _("Edit the campaign and enter the panel's completion code first."), field="ethics_name"
+        )
+    _check_gold_items(campaign, "ethics_name")
     _check_address(campaign.way, campaign.completion_url, "ethics_name")
     if (
         campaign.budget is not None
         and count_payable_people(campaign, list_place_rows(campaign)) == 0
     ):
-        each, code = campaign.pay.most(campaign.written), campaign.currency
+        cost_per_person = campaign.pay.compute_max_cost(campaign.max_paid_examples)
         words = {
-            "each": format_units(each, code),
-            "most": format_units(campaign.budget, code),
-            "code": code,
+            "each": format_smallest_units(cost_per_person, campaign.currency),
+            "most": format_smallest_units(campaign.budget, campaign.currency),
         }
         message = _(
-            "A person can cost %(each)s and the budget is %(most)s %(code)s: it pays nobody."
+            "One person can earn %(each)s, but the budget is %(most)s. Increase the budget."
         )
         raise Invalid(message % words, field="budget")
 
 
-def _check_golds(campaign: Campaign, field: str) -> None:
+def _check_gold_items(campaign: Campaign, field: str) -> None:
     """Check that the task has enough gold items for all tries of one person. Raises Invalid."""
     needed_items = count_needed_items(campaign)
-    available_items = select_test_golds(campaign).count() if needed_items else 0
+    available_items = select_test_gold_items(campaign).count() if needed_items else 0
     if available_items < needed_items:
         words = {"needed": needed_items, "there": available_items}
         message = _(
-            "The test needs %(needed)d gold items, as nobody meets one again, and the task has "
-            "%(there)d. Mark more, or ask for fewer items or tries."
+            "Gold items needed for the test: %(needed)d, because each attempt uses new "
+            "ones. The task has %(there)d. Mark more, or reduce items or attempts."
         )
         raise Invalid(message % words, field=field)
 
 
 def _check_address(way: str, url: str, field: str = "completion_url") -> None:
-    """Check that a completion address is given only if the panel needs one. Raises Invalid."""
+    """Check that no completion URL is set unless the panel uses one. Raises Invalid."""
     panel = WAYS[way].panel
     # Accounts and invitations come from no panel, and Prolific's address is known.
     if url and (panel is None or panel.done):
-        message = _(
-            "People who come this way are not sent to a completion address. Leave it empty."
-        )
+        message = _("This kind of recruitment has no completion URL. Leave it empty.")
         raise Invalid(message, field=field)
 
 
 @transaction.atomic
 def invite_addresses(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None:
-    """Invite each address: account holders on the site and by digest, others by email.
+    """Invite each address: account holders on the site and in their email digest, others by email.
 
     The owner does not learn who has an account. Takes no lock. Inviting an account again
-    restarts the validity of its invitation.
+    restarts the validity of its invitation. Raises Refused.
     """
     check_owner(actor, campaign.task)
-    check_approved(campaign.task)
+    check_approval(campaign.task)
     # Only a confirmed address says that the account is this person's.
-    verified = EmailAddress.objects.filter(email__in=addresses, verified=True, user__is_active=True)
-    user_of = dict(verified.values_list("email", "user"))
-    for address, user in user_of.items():
-        if accepts_invitations(address):
-            now = {"made_at": timezone.now()}
-            Invited.objects.update_or_create(campaign=campaign, user_id=user, defaults=now)
-    mail_invitations(campaign, [address for address in addresses if address not in user_of])
+    verified_addresses = EmailAddress.objects.filter(
+        email__in=addresses, verified=True, user__is_active=True
+    )
+    users_by_address = dict(verified_addresses.values_list("email", "user"))
+    for address, user in users_by_address.items():
+        if can_receive_invitations(address):
+            validity = {"made_at": timezone.now()}
+            Invited.objects.update_or_create(campaign=campaign, user_id=user, defaults=validity)
+    mail_invitations(
+        campaign, [address for address in addresses if address not in users_by_address]
+    )
 
 
 @transaction.atomic
 def credit_due_pay(*, campaign: Campaign) -> int:
-    """Credit pay that is due by decisions on examples; return how many ledger rows were added.
+    """Credit the pay that decisions on examples have made due; return the number of rows added.
 
-    1. Find the verified errors whose bonus was not credited yet, and each one's share of
-       the bonus.
+    1. Find the verified errors whose bonus was not credited yet, and the share of the bonus
+       that each earns.
     2. For each decision, credit the pay for an accepted example and the bonus, once.
-    3. Stop for a person at the required number of examples, so that the budget holds.
+    3. Stop once a person has been paid for the required number of examples, so that the budget
+       is not exceeded.
 
     Credits are permanent, even if a later decision differs. Locks the campaign, so that two
     processes do not count the same examples twice.
     """
     campaign = lock_campaign(campaign.pk)
-    ended = campaign.all_places.filter(state__in=SUBMITTED_STATES)
-    place_of = {place.annotator_id: place for place in ended}
-    noted = LedgerRow.objects.filter(place__campaign=campaign)
-    noted_keys = set(noted.values_list("place", "kind", "cause"))
-    paid_counts = Counter(noted.filter(amount__gt=0).values_list("place", "kind"))
+    submitted_places = campaign.all_places.filter(state__in=SUBMITTED_STATES)
+    places_by_author = {place.annotator_id: place for place in submitted_places}
+    ledger_rows = LedgerRow.objects.filter(place__campaign=campaign)
+    credited_keys = set(ledger_rows.values_list("place", "kind", "cause"))
+    paid_counts = Counter(ledger_rows.filter(amount__gt=0).values_list("place", "kind"))
     decisions = list(select_campaign_decisions(campaign).select_related("example").order_by("pk"))
-    bonus_causes = {cause for _place, kind, cause in noted_keys if kind == "bonus"}
+    bonus_causes = {cause for _place, kind, cause in credited_keys if kind == "bonus"}
     # Only what was not noted yet is compared with other examples, which is slow.
     new_decisions = [
         decision
         for decision in decisions
         if campaign.pay_bonus
         and decision.is_validated_error
-        and decision.example.annotator_id in place_of
+        and decision.example.annotator_id in places_by_author
         and _build_cause(decision) not in bonus_causes
     ]
     shares = dict.fromkeys((decision.pk for decision in new_decisions), 1.0)
     if campaign.novel_bonus and new_decisions:
         shares = measure_novelty(campaign.task, new_decisions)
-    rows = []
-    for decision in decisions:
-        place = place_of.get(decision.example.annotator_id)
-        if place is None:
-            continue
-        due = {}
-        if campaign.pay_accepted:
-            due["accepted"] = campaign.pay_accepted
-        if decision.pk in shares:
-            # A bonus of 0 is noted, too, so that the example is not compared each minute.
-            due["bonus"] = round(campaign.pay_bonus * shares[decision.pk])
-        cause = _build_cause(decision)
-        for kind, amount in due.items():
-            is_at_limit = paid_counts[place.pk, kind] >= campaign.written
-            if is_at_limit or (place.pk, kind, cause) in noted_keys:
-                continue
-            paid_counts[place.pk, kind] += amount > 0
-            money = {"amount": amount, "currency": campaign.currency}
-            rows.append(LedgerRow(place=place, kind=kind, cause=cause, **money))
+    examples = [
+        AcceptedExample(
+            places_by_author[decision.example.annotator_id].pk,
+            _build_cause(decision),
+            shares.get(decision.pk),
+        )
+        for decision in decisions
+        if decision.example.annotator_id in places_by_author
+    ]
+    # `decisions` are in the order of their rows, so that the same examples are paid each time.
+    due_credits = list_due_credits(
+        campaign.pay,
+        examples,
+        max_examples=campaign.max_paid_examples,
+        credited_keys=credited_keys,
+        paid_counts=paid_counts,
+    )
+    rows = [
+        LedgerRow(
+            place_id=credit.place,
+            kind=credit.kind,
+            cause=credit.cause,
+            amount=credit.amount,
+            currency=campaign.currency,
+        )
+        for credit in due_credits
+    ]
+    # `ledger_one_cause` lets nobody be paid twice for one cause.
     LedgerRow.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
 
@@ -395,18 +428,18 @@ def _build_cause(decision: Consensus) -> str:
 
 @transaction.atomic
 def record_external_payment(*, campaign: Campaign, actor: User, cause: str) -> int:
-    """Record that everything owed now was paid outside the site; return to how many people.
+    """Record that everything owed now was paid outside the site; return the number of people paid.
 
-    Excludes what the panel will pay. cause: the owner's reference, such as a bank's; each
-    is used once. Locks the campaign. Raises Refused, Invalid.
+    Excludes what the panel will pay. cause: the owner's payment reference, for example the
+    bank's; each can be used once. Locks the campaign. Raises Refused or Invalid.
     """
-    locked_campaign = lock_owned(campaign, actor)
+    locked_campaign = lock_owned_campaign(campaign, actor)
     # A reference that is sent twice, by a reload or by two owners, must not pay twice.
     used_references = LedgerRow.objects.filter(
         place__campaign=locked_campaign, kind="paid", cause=cause
     )
     if used_references.exists():
-        raise Invalid(_("This reference was used before. Choose another one."), field="cause")
+        raise Invalid(_("This reference has already been used. Enter another one."), field="cause")
     currency = locked_campaign.currency
     rows = [
         LedgerRow(place=row.place, kind="paid", amount=row.owed, currency=currency, cause=cause)
@@ -428,17 +461,19 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
     """Approve or reject a submission; the money owed for it stays owed.
 
     reason: shown to the person; required for a rejection. An approval is final, because the
-    person relies on it. Locks the place. Raises Refused, Invalid.
+    person relies on it. Locks the place. Raises Refused or Invalid.
     """
     check_owner(actor, place.campaign.task)
     if not approve and not reason:
-        raise Invalid(_("Give a reason; the person reads it."), field="reason")
+        raise Invalid(_("Give a reason. The person sees it."), field="reason")
     locked_place = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     # A rejection may be changed into an approval, but never the other way round.
     if locked_place.state not in SUBMITTED_STATES:
-        raise Refused(_("Nothing was submitted yet."), code="state")
+        raise Refused(
+            _("This person hasn't submitted anything yet. Wait for their work."), code="state"
+        )
     if locked_place.state == Place.State.APPROVED and not approve:
-        raise Refused(_("This was approved, which cannot be taken back."), code="state")
+        raise Refused(_("This submission is approved. You can't change an approval."), code="state")
     locked_place.state = Place.State.APPROVED if approve else Place.State.REJECTED
     locked_place.reason = reason
     locked_place.save(update_fields=["state", "reason"])
@@ -451,8 +486,8 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
     )
 
 
-def lock_owned(campaign: Campaign, actor: User) -> Campaign:
+def lock_owned_campaign(campaign: Campaign, actor: User) -> Campaign:
     """Lock the campaign and return it, if the actor owns its task. Raises Refused."""
-    locked = lock_campaign(campaign.pk)
-    check_owner(actor, locked.task)
-    return locked
+    locked_campaign = lock_campaign(campaign.pk)
+    check_owner(actor, locked_campaign.task)
+    return locked_campaign

@@ -1,6 +1,6 @@
-"""What a browser knows of a campaign: a cookie before the consent, a narrow session after it.
+"""A participant's browser session: a cookie before the consent, a restricted session after it.
 
-People of a panel sign in without a password, so they may open the task's work and nothing else.
+Panel participants sign in without a password, so they may only open the pages of their work.
 """
 
 import json
@@ -15,11 +15,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
-from core.accounts.people import person
-from core.data.encryption import Unreadable, decrypt, encrypt
-from core.web.outages import api_error
-from dynabench.campaigns.doors import may_open_page
+from core.accounts.people import get_person
+from core.data.encryption import UnreadableSecret, decrypt, encrypt
+from core.web.outages import respond_api_error
 from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.panel_pages import may_open_page
 from dynabench.campaigns.place_services import hide_earlier_work
 from dynabench.campaigns.ways.panels import MTURK_HOSTS, Arrival
 from dynabench.middleware import build_policy_header
@@ -64,7 +64,7 @@ def read_arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
     """Return the arrival from the browser's cookie for this campaign, or None."""
     try:
         cookie_data = json.loads(decrypt(request.COOKIES.get(COOKIE_NAME, "")) or "{}")
-    except (Unreadable, ValueError):
+    except (UnreadableSecret, ValueError):
         return None
     return Arrival(*cookie_data["arrival"]) if cookie_data.get("campaign") == campaign.pk else None
 
@@ -77,7 +77,8 @@ def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
 def sign_in_participant(request: HttpRequest, place: Place, *, frame_host: str = "") -> None:
     """Sign in the person who holds the place, and sign out anybody else in this browser.
 
-    frame_host: the host in whose frame they are, or empty. Their IP address is not stored.
+    A new sign-in deletes the person's drafts (`hide_earlier_work`). Their IP address is not
+    stored. frame_host: the panel's host that frames the pages, or "".
     """
     assert place.annotator
     assert place.annotator.user
@@ -89,18 +90,18 @@ def sign_in_participant(request: HttpRequest, place: Place, *, frame_host: str =
         login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
         hide_earlier_work(user=user)
     request.session[SLUG_KEY] = place.campaign.slug
-    request.is_narrow = is_of_panel(request)  # type: ignore[attr-defined]
+    request.is_narrow = is_panel_participant(request)  # type: ignore[attr-defined]
     if frame_host:
         request.session[FRAME_KEY] = frame_host
 
 
-def is_of_panel(request: HttpRequest) -> bool:
-    """Return whether the person came from a panel, without an account of their own."""
+def is_panel_participant(request: HttpRequest) -> bool:
+    """Return whether the signed-in person came from a panel, without an account of their own."""
     user = request.user
-    return user.is_authenticated and user.is_of_panel
+    return user.is_authenticated and user.is_panel_participant
 
 
-class PanelPeople(MiddlewareMixin):
+class PanelParticipantMiddleware(MiddlewareMixin):
     """A middleware that redirects panel participants and paused people to their campaign."""
 
     def process_view(
@@ -126,21 +127,23 @@ class PanelPeople(MiddlewareMixin):
             # their campaign, so every POST is looked up.
             with connection.cursor() as cursor:
                 cursor.execute(PAUSED_CAMPAIGN_SQL, [request.user.pk, code])
-                paused_in = cursor.fetchone()
-            if paused_in:
-                return redirect("campaigns:progress", *paused_in)
-        if not is_of_panel(request):
+                paused_row = cursor.fetchone()
+            if paused_row:
+                return redirect("campaigns:progress", *paused_row)
+        if not is_panel_participant(request):
             return None
         # The layout shows such people no links to other pages.
         request.is_narrow = True  # type: ignore[attr-defined]
-        if may_open_page(match.view_name, kwargs, person(request)):
+        if may_open_page(match.view_name, kwargs, get_person(request)):
             return None
         if match.namespace == "v1":
-            return api_error("study", "People of a panel work on the site's pages.", 403)
+            return respond_api_error(
+                "study", "Panel participants work on the site's pages, not through the API.", 403
+            )
         return redirect("campaigns:progress", slug) if slug else redirect("help")
 
 
-class Frames(MiddlewareMixin):
+class FrameMiddleware(MiddlewareMixin):
     """A middleware that lets only Mechanical Turk frame its participants' pages.
 
     Cookies in a frame of another host need `SameSite=None`; `Partitioned` separates them

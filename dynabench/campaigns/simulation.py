@@ -1,12 +1,12 @@
 """A campaign played in memory by simulated people, under the rules of a real one.
 
 Items are leased, closed and decided as in the judge queue, by the task's policy. `rules.evidence`
-sees votes, times, gold and labels of authors, and nothing of who is who. The people:
+sees votes, times, gold and authors' labels, but not which people are careless. The people are:
 
 - Honest people are right with a probability drawn from a Beta distribution of mean 0.85.
-- Of the careless, a quarter each answers at random, always the same, at random in 70 % of cases,
-  and as somebody who judges beside them.
-- The people of a ring answer alike: the first who sees an item answers at random, and the others
+- The careless are of four kinds, equally many of each: some answer at random, some always the
+  same, some at random in 70 % of cases, and some copy an honest person.
+- The members of a ring answer alike: the first who sees an item answers at random, and the others
   repeat that answer.
 """
 
@@ -21,45 +21,46 @@ from validation.consensus.consensus import (
     Policy,
     Verdict,
     Vote,
-    decide,
+    count_votes_still_needed,
+    decide_by_votes,
     is_validated_error,
-    votes_still_needed,
 )
 
 MAX_JUDGEMENTS = 60
-"""Maximum judgements of a person."""
+"""The maximum number of judgements per person."""
 ITEMS_PER_GOLD = 12
-"""One judgement in this many is a gold item, as in the judge queue."""
+"""The mean number of judgements per gold item, as in the judge queue."""
 GOLD_ITEMS = MAX_JUDGEMENTS  # as many as one person's judgements, so that nobody runs out of gold
 ACCURACY_PARAMETERS = (25.5, 4.5)
 """The parameters of the Beta distribution, with mean 0.85, of an honest person's accuracy."""
 STAYING_SHARE = 0.85
-"""The share of honest people who judge until they reach the maximum."""
+"""The share of honest people who judge up to the maximum."""
 RIGHT_LABEL_SHARE = 0.93
 MODEL_ERROR_RATE = 0.45
 RANDOM_SHARE = 0.7
-"""The share of random answers of a person who is mostly random."""
+"""The share of random answers by "mostly random" people."""
 VOTES_FACTOR = 1.4
-"""Votes that an item needs, as a multiple of those that could decide it at once."""
+"""The votes that an item needs in the end, as a multiple of the smallest number that decides it."""
 PEOPLE_AT_ONCE = 12
-"""People who work at the same time."""
+"""The number of people who work at the same time."""
 MEAN_SECONDS = 30.0
-"""The mean time of a judgement."""
+"""The mean duration of a judgement."""
 COPY_DELAY_SECONDS = 5
-"""How long after the person beside them somebody begins who copies."""
+"""The seconds between the start of a person and the start of somebody who copies them."""
 CARELESS_KINDS = ("random", "constant", "mostly random", "copying")
-"""The kinds of careless people."""
+"""The kinds of careless people, equally many of each."""
 VERDICTS: tuple[Verdict, Verdict] = ("correct", "incorrect")
 
 AnswerFunction = Callable[[int, int], int]
-"""How somebody answers: called with an item's number and its right answer."""
+"""A function that answers: called with an item's number and its right answer."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """The size and the rules of a simulated campaign.
 
-    labels: the task's; empty if judges give verdicts. Pay is in cents.
+    people: all judges, including the careless ones and the ring. labels: the task's labels; empty
+    if judges give verdicts. Pay is in cents.
     """
 
     people: int
@@ -76,7 +77,7 @@ class Plan:
         """Return the number of possible answers to an item."""
         return len(self.labels) or len(VERDICTS)
 
-    def vote(self, answer: int) -> Vote:
+    def build_vote(self, answer: int) -> Vote:
         """Convert an answer's index to a vote for the consensus rules."""
         if self.labels:
             return Vote(label=self.labels[answer])
@@ -85,10 +86,10 @@ class Plan:
 
 @dataclass
 class SimulatedItem:
-    """An example with its true label, the author's and the model's labels, and its votes.
+    """An example: its true label, the author's and the model's labels, and its votes.
 
-    leased: number of people who are judging it. needed: votes that its decision still
-    needs.
+    leased: the number of people who are judging it. needed: the number of votes that its
+    decision still needs.
     """
 
     truth: int
@@ -101,17 +102,18 @@ class SimulatedItem:
 
 @dataclass
 class Person:
-    """A simulated judge. The consensus rules do not read `kind`.
+    """A simulated judge. The rules under test never see `kind`.
 
-    most: maximum number of judgements. taken: items that were leased to the judge. answers:
-    the judge's answers by item.
+    starts_at: the time at which they begin, in seconds. max_judgements: how many items they judge
+    at most. taken_items: the items that were leased to the judge. answers: the judge's answers by
+    item.
     """
 
     kind: str
     starts_at: float
     answer: AnswerFunction
-    most: int
-    taken: set[int] = field(default_factory=set)
+    max_judgements: int
+    taken_items: set[int] = field(default_factory=set)
     answers: dict[int, int] = field(default_factory=dict)
 
 
@@ -140,14 +142,14 @@ def simulate(plan: Plan, seed: int) -> SimulationResult:
     3. Compare the error rate that the votes confirm (vMER) with the true one.
     """
     # Only this generator is drawn from, so that the seed decides everything.
-    game = _Simulation(plan, Random(seed))
-    game.run()
-    kinds = [person.kind for person in game.people]
-    proposed_kinds = Counter(kinds[judge] for judge in _find_proposed_judges(game))
-    confirmed_errors = sum(game.is_confirmed_error(item) for item in game.items)
-    true_errors = sum(item.author == item.truth != item.model for item in game.items)
-    pay_examples = len(game.items) * plan.pay_example
-    pay_votes = len(game.votes) * plan.pay_validation
+    simulation = _Simulation(plan, Random(seed))
+    simulation.run()
+    kinds = [person.kind for person in simulation.people]
+    proposed_kinds = Counter(kinds[judge] for judge in _find_proposed_judges(simulation))
+    confirmed_errors = sum(simulation.is_confirmed_error(item) for item in simulation.items)
+    true_errors = sum(item.author == item.truth != item.model for item in simulation.items)
+    pay_examples = len(simulation.items) * plan.pay_example
+    pay_votes = len(simulation.votes) * plan.pay_validation
     pay_bonuses = confirmed_errors * plan.pay_bonus
     return SimulationResult(
         # All kinds but the honest people and the ring.
@@ -157,27 +159,27 @@ def simulate(plan: Plan, seed: int) -> SimulationResult:
         honest_proposed=proposed_kinds["honest"],
         ring=kinds.count("ring"),
         ring_found=proposed_kinds["ring"],
-        vmer_true=true_errors / len(game.items),
-        vmer=confirmed_errors / len(game.items),
+        vmer_true=true_errors / len(simulation.items),
+        vmer=confirmed_errors / len(simulation.items),
         cost=pay_examples + pay_votes + pay_bonuses,
     )
 
 
-def _find_proposed_judges(game: "_Simulation") -> set[int]:
+def _find_proposed_judges(simulation: "_Simulation") -> set[int]:
     """Return the indices of the judges whom the evidence proposes after the simulation."""
-    gold = {_convert_gold_number(place): truth for place, truth in enumerate(game.gold)}
+    gold = {_convert_gold_number(index): truth for index, truth in enumerate(simulation.gold)}
     author_labels: dict[int, int] = {}
-    if game.plan.labels:
-        for vote in game.votes:
-            if vote.item >= 0:
-                author_labels[vote.item] = game.items[vote.item].author
-    proposed = propose_judges(game.votes, gold, game.plan.answers, author_labels)
-    return {proposal.judge for proposal in proposed}
+    if simulation.plan.labels:
+        for build_vote in simulation.votes:
+            if build_vote.item >= 0:
+                author_labels[build_vote.item] = simulation.items[build_vote.item].author
+    proposals = propose_judges(simulation.votes, gold, simulation.plan.answers, author_labels)
+    return {proposal.judge for proposal in proposals}
 
 
-def _convert_gold_number(place: int) -> int:
+def _convert_gold_number(index: int) -> int:
     """Convert a gold item's index to its item number, which is negative, or back."""
-    return -1 - place
+    return -1 - index
 
 
 class _Simulation:
@@ -191,16 +193,16 @@ class _Simulation:
         self.plan, self.random = plan, random
         self.votes: list[CastVote] = []
         # As many items as the people can judge in all, since each is judged until it is decided.
-        votes_of_item = VOTES_FACTOR * votes_still_needed({}, plan.policy)
-        judged_items = plan.people * MAX_JUDGEMENTS / votes_of_item
+        votes_per_item = VOTES_FACTOR * count_votes_still_needed({}, plan.policy)
+        judged_items = plan.people * MAX_JUDGEMENTS / votes_per_item
         item_count = max(1, int(judged_items / MODEL_ERROR_RATE))
         self.items = [self._draw_item() for _ in range(item_count)]
         self.gold = [random.randrange(plan.answers) for _ in range(GOLD_ITEMS)]
-        self.first_open = 0  # every item before it is closed
+        self.first_open_index = 0  # every item before it is closed
         self.people = list(self._draw_people())
 
     def _draw_item(self) -> SimulatedItem:
-        """Draw an example. It needs votes only if the model disagrees with the author."""
+        """Draw an example. It needs votes only if the model disagrees with its author."""
         # Most authors give the right label; a wrong one makes an example that fools nobody.
         truth = author = self._draw_answer()
         if self.random.random() >= RIGHT_LABEL_SHARE:
@@ -208,7 +210,9 @@ class _Simulation:
         if self.random.random() >= MODEL_ERROR_RATE:
             return SimulatedItem(truth, author, model=author)
         model = self._draw_other_answer(author)
-        return SimulatedItem(truth, author, model, needed=votes_still_needed({}, self.plan.policy))
+        return SimulatedItem(
+            truth, author, model, needed=count_votes_still_needed({}, self.plan.policy)
+        )
 
     def _draw_other_answer(self, answer: int) -> int:
         """Draw an answer other than this one."""
@@ -229,14 +233,14 @@ class _Simulation:
             judgement_limit = MAX_JUDGEMENTS
             if random.random() >= STAYING_SHARE:
                 judgement_limit = random.randrange(1, MAX_JUDGEMENTS)
-            # People come at any time, so that about AT_ONCE of them are at work together.
+            # People come at any time, so that about PEOPLE_AT_ONCE of them are at work together.
             starts_at = random.uniform(0, duration)
             honest_people.append(
                 Person("honest", starts_at, self._build_honest_answers(accuracy), judgement_limit)
             )
         yield from honest_people
-        for place in range(plan.careless):
-            kind = CARELESS_KINDS[place % len(CARELESS_KINDS)]
+        for index in range(plan.careless):
+            kind = CARELESS_KINDS[index % len(CARELESS_KINDS)]
             # Drawn for every kind, so that a seed plays the same whatever the kinds are.
             copied_person = random.choice(honest_people)
             if kind == "copying":
@@ -252,9 +256,9 @@ class _Simulation:
                 yield Person(kind, starts_at, self._build_careless_answers(kind), MAX_JUDGEMENTS)
         ring_answers: dict[int, int] = {}
         starts_at = random.uniform(0, duration)
-        for place in range(plan.ring):
+        for index in range(plan.ring):
             yield Person(
-                "ring", starts_at + place, self._build_ring_answers(ring_answers), MAX_JUDGEMENTS
+                "ring", starts_at + index, self._build_ring_answers(ring_answers), MAX_JUDGEMENTS
             )
 
     def _build_honest_answers(self, accuracy: float) -> AnswerFunction:
@@ -315,15 +319,15 @@ class _Simulation:
             person = self.people[judge]
             if answered_item is not None:
                 self._answer(judge, answered_item, now)
-            if len(person.taken) >= person.most:
+            if len(person.taken_items) >= person.max_judgements:
                 continue
             next_item = self._lease_item(person)
             if next_item is not None:
-                person.taken.add(next_item)
+                person.taken_items.add(next_item)
                 heapq.heappush(events, (now + self._draw_seconds(), judge, next_item))
 
     def _draw_seconds(self) -> float:
-        """Draw the duration of a judgement: log-normal, with SECONDS as the mean."""
+        """Draw the duration of a judgement: log-normal, with mean MEAN_SECONDS."""
         return MEAN_SECONDS * self.random.lognormvariate(-0.125, 0.5)
 
     def _lease_item(self, person: Person) -> int | None:
@@ -333,16 +337,18 @@ class _Simulation:
         """
         if self.random.randrange(ITEMS_PER_GOLD) == 0:
             gold = range(-GOLD_ITEMS, 0)
-            return self.random.choice([item for item in gold if item not in person.taken])
+            return self.random.choice([item for item in gold if item not in person.taken_items])
         # Decided items at the beginning of the queue are not looked at again.
-        while self.first_open < len(self.items) and not self.items[self.first_open].needed:
-            self.first_open += 1
-        for place in range(self.first_open, len(self.items)):
-            item = self.items[place]
+        while (
+            self.first_open_index < len(self.items) and not self.items[self.first_open_index].needed
+        ):
+            self.first_open_index += 1
+        for index in range(self.first_open_index, len(self.items)):
+            item = self.items[index]
             # As the judge queue: no more people at a time than the item needs votes.
-            if item.needed > item.leased and place not in person.taken:
+            if item.needed > item.leased and index not in person.taken_items:
                 item.leased += 1
-                return place
+                return index
         return None
 
     def _answer(self, judge: int, number: int, now: float) -> None:
@@ -356,16 +362,16 @@ class _Simulation:
         if is_gold:
             return
         item = self.items[number]
-        item.votes[self.plan.vote(answer)] += 1
+        item.votes[self.plan.build_vote(answer)] += 1
         item.leased -= 1
-        item.needed = votes_still_needed(item.votes, self.plan.policy)
+        item.needed = count_votes_still_needed(item.votes, self.plan.policy)
 
     def is_confirmed_error(self, item: SimulatedItem) -> bool:
         """Return whether the votes confirm that the model was wrong."""
         # Such examples are not judged: the model gave the author's label.
         if item.model == item.author:
             return False
-        decision = decide(item.votes, self.plan.policy)
+        decision = decide_by_votes(item.votes, self.plan.policy)
         if self.plan.labels:
             labels = self.plan.labels
             return is_validated_error(decision, labels[item.author], labels[item.model])

@@ -1,4 +1,4 @@
-"""The pages of those who take part, `/c/<slug>/…`."""
+"""The URLs of the participants' pages, `/c/<slug>/…`."""
 
 from django.urls import path
 
@@ -6,15 +6,15 @@ from dynabench.campaigns import views
 
 app_name = "campaigns"
 urlpatterns = [
-    path("", views.arrive, name="arrive"),
-    path("on/", views.go_on, name="on"),
-    path("consent/", views.consent, name="consent"),
-    path("progress/", views.progress, name="progress"),
-    path("next/", views.next_work, name="next"),
+    path("", views.show_arrival_page, name="arrive"),
+    path("on/", views.resume_participation, name="on"),
+    path("consent/", views.answer_consent, name="consent"),
+    path("progress/", views.show_progress, name="progress"),
+    path("next/", views.open_next_work, name="next"),
     path("again/", views.agree_again, name="again"),
-    path("finish/", views.finish, name="finish"),
-    path("questions/", views.questions, name="questions"),
-    path("test/", views.test, name="test"),
-    path("appeal/", views.appeal, name="appeal"),
-    path("leave/", views.leave, name="leave"),
+    path("finish/", views.finish_work, name="finish"),
+    path("questions/", views.show_questionnaire, name="questions"),
+    path("test/", views.show_test, name="test"),
+    path("appeal/", views.send_appeal, name="appeal"),
+    path("leave/", views.leave_study, name="leave"),
 ]

@@ -1,4 +1,4 @@
-"""Checks of what an owner writes in a language of ours, with an error for each line."""
+"""Validators of what an owner writes in the site's own formats, with one error per problem."""
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -9,15 +9,16 @@ from tasks.config.parsing import ConfigError
 
 
 def check_rules(text: str) -> None:
-    """Check that each line is a valid rule. Raises ValidationError for each invalid line."""
+    """Check that each line is a valid rule. Raises ValidationError with the problems by line."""
     try:
         read_rules(text)
     except RuleError as error:
         messages = []
         for problem in error.problems:
-            what = _(problem.message) % problem.words
+            problem_text = _(problem.message) % problem.words
             # Translators: of a file; what: a clause without a full stop
-            messages.append(_("Line %(line)d: %(what)s.") % {"line": problem.line, "what": what})
+            line_message = _("Line %(line)d: %(what)s.")
+            messages.append(line_message % {"line": problem.line, "what": problem_text})
         raise ValidationError(messages) from None
 
 

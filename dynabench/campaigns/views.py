@@ -1,4 +1,4 @@
-"""The pages of people who take part, `/c/<slug>/…`: arrive, agree, work, finish or leave."""
+"""The participants' pages, `/c/<slug>/…`: arrive, agree, work, finish or leave."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,19 +14,19 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from core.accounts.people import person
+from core.accounts.people import get_person
 from core.errors import Refused
 from core.text.markdown import render_markdown
-from core.web.htmx import form_status
-from core.web.refusals import as_form_error, as_message
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error, show_as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import place_services, quality_services
 from dynabench.campaigns.before import qualification_services
 from dynabench.campaigns.before.qualification_items import (
-    Item,
+    QualificationItem,
+    build_item,
     draw_test_items,
-    lacks_items,
-    show_item,
+    lacks_test_items,
 )
 from dynabench.campaigns.before.questionnaire_services import answer_questions
 from dynabench.campaigns.before.tour import build_tour
@@ -43,7 +43,7 @@ from dynabench.campaigns.selectors import (
 )
 from dynabench.campaigns.session import (
     forget_arrival,
-    is_of_panel,
+    is_panel_participant,
     read_arrival,
     sign_in_participant,
     store_arrival,
@@ -60,7 +60,7 @@ WORK_PAGES = {
 
 
 def _find_campaign(request: HttpRequest, slug: str) -> Campaign:
-    """Return the campaign, and allow Mechanical Turk to frame its pages. Raises Http404."""
+    """Return the campaign, and allow its panel to frame this page if it does so. Raises Http404."""
     campaign = get_object_or_404(Campaign.objects.select_related("task"), slug=slug)
     request.is_framed = campaign.way_in.is_framed  # type: ignore[attr-defined]
     return campaign
@@ -69,14 +69,15 @@ def _find_campaign(request: HttpRequest, slug: str) -> Campaign:
 @never_cache
 @login_not_required
 @require_http_methods(["GET", "HEAD"])
-def arrive(request: HttpRequest, slug: str) -> HttpResponse:
+def show_arrival_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the consent form to a newcomer, or lead a participant back to their place.
 
-    1. In a panel's preview: show the study.
-    2. By a panel's link: store the ids in a cookie and redirect to the URL without them.
-    3. With that cookie: lead to their place, or show the consent form.
-    4. With an account, if the campaign admits accounts: lead to their place, or show the
-       consent form.
+    1. In a panel's preview, show the study.
+    2. If the URL identifies a person, store their ids in a cookie and redirect to the URL
+       without the ids.
+    3. With that cookie, lead to their place, or show the consent form.
+    4. With an account that the campaign admits, lead to their place, or show the consent
+       form.
 
     Nothing is stored on the site before the consent.
     """
@@ -85,9 +86,9 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
     # Panels show the study to people who have not decided yet; they have no session.
     if panel and panel.is_preview(request.GET.dict()):
         return _render_page(request, campaign, "campaigns/preview.html", _render_texts(campaign))
-    if named := _find_arrival(request, campaign):
+    if url_arrival := _find_arrival(request, campaign):
         response = redirect("campaigns:arrive", slug)
-        store_arrival(response, campaign, named)
+        store_arrival(response, campaign, url_arrival)
         return response
     if arrival := read_arrival(request, campaign):
         place = place_services.find_known_place(campaign, arrival)
@@ -98,13 +99,13 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("campaigns:progress", slug)
     if not _may_use_account(request, campaign):
         return _render_page(request, campaign, "campaigns/no_id.html", status=400)
-    if not request.user.is_authenticated or is_of_panel(request):
+    if not request.user.is_authenticated or is_panel_participant(request):
         return redirect_to_login(request.path)
     return _ask_consent(request, campaign)
 
 
 def _find_arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
-    """Return the arrival that the URL identifies; None if it identifies nobody."""
+    """Return the arrival of the person whom the URL identifies; None if it identifies nobody."""
     if campaign.way_in.invites:
         return read_link_key(campaign, request.GET.get("key", ""))
     panel = campaign.way_in.panel
@@ -121,7 +122,8 @@ def _may_use_account(request: HttpRequest, campaign: Campaign) -> bool:
 def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
     """Lead an earlier participant back to their place, or show a button to sign in there.
 
-    A link alone signs nobody in, because any web page may lead a browser to it.
+    A link alone does not sign anybody in, because any web page may lead a browser to it. Status 410
+    if the person's data was deleted.
     """
     # They took part and had their data deleted since.
     if place.annotator is None or place.annotator.user is None:
@@ -134,7 +136,7 @@ def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
 @never_cache
 @login_not_required
 @require_POST
-def go_on(request: HttpRequest, slug: str) -> HttpResponse:
+def resume_participation(request: HttpRequest, slug: str) -> HttpResponse:
     """Sign in an earlier participant, identified by the arrival cookie."""
     campaign = _find_campaign(request, slug)
     arrival = read_arrival(request, campaign)
@@ -163,7 +165,10 @@ def _ask_consent(request: HttpRequest, campaign: Campaign) -> HttpResponse:
 def _render_no_place(
     request: HttpRequest, campaign: Campaign, reason: str, *, status: int = 200
 ) -> HttpResponse:
-    """Render the page that says why the person cannot take part, with a link to the panel."""
+    """Render the page that says why the person cannot take part, with a link to the panel.
+
+    reason: the key of the reason, such as "full".
+    """
     values = {"why": reason, **_build_way_back(campaign, campaign.code_returned)}
     return _render_page(request, campaign, "campaigns/no_place.html", values, status=status)
 
@@ -171,7 +176,7 @@ def _render_no_place(
 def _build_way_back(campaign: Campaign, code: str) -> dict[str, str]:
     """Return the panel's completion code and the panel URL that accepts it."""
     panel = campaign.way_in.panel
-    url = panel.way_back(campaign.completion_url, code) if panel else ""
+    url = panel.build_way_back(campaign.completion_url, code) if panel else ""
     return {"code": code, "back_url": url}
 
 
@@ -180,7 +185,7 @@ def _render_consent(
 ) -> HttpResponse:
     """Render the consent form. is_again: whether the text has changed since the consent."""
     values = {"form": form, "is_again": is_again, **_render_texts(campaign)}
-    status = form_status(form)
+    status = get_form_status(form)
     return _render_page(request, campaign, "campaigns/consent.html", values, status=status)
 
 
@@ -209,40 +214,40 @@ def _render_page(
 @never_cache
 @login_not_required
 @require_POST
-def consent(request: HttpRequest, slug: str) -> HttpResponse:
-    """Give a consenting person a place and sign them in; a refusal leaves no trace."""
+def answer_consent(request: HttpRequest, slug: str) -> HttpResponse:
+    """Give a consenting person a place and sign them in. If they refuse, store nothing."""
     campaign = _find_campaign(request, slug)
     arrival = read_arrival(request, campaign)
     if arrival:
         may_agree = place_services.find_known_place(campaign, arrival) is None
     else:
-        has_account = request.user.is_authenticated and not is_of_panel(request)
+        has_account = request.user.is_authenticated and not is_panel_participant(request)
         may_agree = has_account and _may_use_account(request, campaign)
     if not may_agree:
         return redirect("campaigns:arrive", slug)
     if "no" in request.POST:
-        return _render_gone(request, campaign, "no")
+        return _render_refusal(request, campaign, "no")
     form = ConsentForm(campaign, request.POST)
     if not form.is_valid():
         return _render_consent(request, campaign, form)
     # The version that the person has read, which may not be the newest one any more.
     text = get_object_or_404(campaign.consents, number=form.cleaned_data["number"])
-    with as_form_error(form):
+    with show_as_form_error(form):
         try:
             place, secret = place_services.take_place(
                 campaign=campaign, consent=text, arrival=arrival,
-                user=None if arrival else person(request),
+                user=None if arrival else get_person(request),
                 address=get_adapter().get_client_ip(request) or "",
             )  # fmt: skip
         except NoPlace as error:
-            return _render_gone(request, campaign, error.code)
+            return _render_refusal(request, campaign, error.code)
         sign_in_participant(request, place, frame_host=arrival.back if arrival else "")
         # People with an account reach what is stored of them by signing in.
         return _respond_to_consent(request, campaign, secret if arrival else "")
     return _render_consent(request, campaign, form)
 
 
-def _render_gone(request: HttpRequest, campaign: Campaign, reason: str) -> HttpResponse:
+def _render_refusal(request: HttpRequest, campaign: Campaign, reason: str) -> HttpResponse:
     """Render the reason with a link to the panel, and delete the arrival cookie."""
     response = _render_no_place(request, campaign, reason)
     forget_arrival(response, campaign)
@@ -264,12 +269,12 @@ def _find_own_place(request: HttpRequest, slug: str) -> Place:
     """Return the signed-in person's place. Raises Http404."""
     campaign = _find_campaign(request, slug)
     places = campaign.all_places.select_related("consent", "annotator", "campaign__task")
-    return get_object_or_404(places, annotator__user=person(request))
+    return get_object_or_404(places, annotator__user=get_person(request))
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
-def progress(request: HttpRequest, slug: str) -> HttpResponse:
+def show_progress(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what is done and what is left; after submission, the way back to the panel."""
     place = _find_own_place(request, slug)
     campaign = place.campaign
@@ -281,10 +286,10 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("campaigns:test", slug)
     done_work, pause = count_done_work(place), place.pauses.last()
     is_working = place.state in WORKING_STATES
-    goes_on = is_working and (pause is None or pause.lifted_at is not None)
+    may_continue = is_working and (pause is None or pause.lifted_at is not None)
     # Looking for work may give the person some, so it is done only where they need it.
     has_work = (
-        goes_on
+        may_continue
         and not done_work.is_enough
         and not place_services.note_end_of_work(place, done_work)
     )
@@ -293,14 +298,14 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
         "may_submit": is_working and may_submit(place, done_work),
         "done": done_work,
         "has_work": has_work,
-        "is_out_of_work": goes_on and not done_work.is_enough and not has_work,
-        "pay": calculate_pay(place, done_work) if done_work.amount else campaign.pay_test,
-        "work": [(WORK_PAGES[name], n) for name, n in done_work.parts],
+        "is_out_of_work": may_continue and not done_work.is_enough and not has_work,
+        "pay": calculate_pay(place, done_work),
+        "work": [(WORK_PAGES[name], n) for name, n in done_work.amounts],
         "pause": pause,
-        "late_until": place.expires_at + campaign.late,
+        "late_until": place.expires_at + campaign.late_time,
         "is_working": is_working,
         "help": render_markdown(campaign.help_text),
-        **_build_way_back(campaign, _choose_code(place)),
+        **_build_way_back(campaign, _choose_completion_code(place)),
         "turk": decrypt_panel_ids(place) if campaign.way_in.is_framed else None,
     }
     return _render_page(request, campaign, "campaigns/progress.html", values)
@@ -308,20 +313,19 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
-def next_work(request: HttpRequest, slug: str) -> HttpResponse:
+def open_next_work(request: HttpRequest, slug: str) -> HttpResponse:
     """Redirect to unfinished work, or to the progress page if none is left."""
     place = _find_own_place(request, slug)
     campaign = place.campaign
     if place.state == State.WORKING and place.consent == campaign.consents.first():
         done_work = count_done_work(place)
-        unfinished_kinds = [name for name, n in done_work.parts if n < campaign.each]
         # The first kind of work that is not done; the page of the progress offers the others.
-        if unfinished_kinds and not place_services.note_end_of_work(place, done_work):
-            return redirect(WORK_PAGES[unfinished_kinds[0]], campaign.task.code)
+        if done_work.unfinished_kinds and not place_services.note_end_of_work(place, done_work):
+            return redirect(WORK_PAGES[done_work.unfinished_kinds[0]], campaign.task.code)
     return redirect("campaigns:progress", slug)
 
 
-def _choose_code(place: Place) -> str:
+def _choose_completion_code(place: Place) -> str:
     """Return the panel's code for the way in which the participation ended."""
     campaign = place.campaign
     # They leave with the code of people who return, and get their pay as a bonus.
@@ -335,7 +339,7 @@ def _choose_code(place: Place) -> str:
 
 @require_POST
 def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
-    """Store a person's consent to a new version of the text; a refusal ends their place."""
+    """Store a person's consent to a new version of the text. If they refuse, end their place."""
     place = _find_own_place(request, slug)
     if "no" in request.POST:
         place_services.give_back_place(place=place)
@@ -344,27 +348,27 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _render_consent(request, place.campaign, form, is_again=True)
     text = get_object_or_404(place.campaign.consents, number=form.cleaned_data["number"])
-    with as_message(request):
+    with show_as_message(request):
         place_services.agree_again(place=place, consent=text)
     return redirect("campaigns:progress", slug)
 
 
 @require_POST
-def finish(request: HttpRequest, slug: str) -> HttpResponse:
-    """Submit the work, once everything is done or no work is left."""
+def finish_work(request: HttpRequest, slug: str) -> HttpResponse:
+    """Submit the work, if everything is done or no work is left."""
     place = _find_own_place(request, slug)
     done_work = count_done_work(place)
     if place.state in WORKING_STATES and not may_submit(place, done_work):
         # Where no work is left, a part may be submitted.
         place_services.note_end_of_work(place, done_work)
-    with as_message(request):
+    with show_as_message(request):
         # The session's campaign is from now on the one that was finished.
         sign_in_participant(request, place_services.submit_place(place=place))
     return redirect("campaigns:progress", slug)
 
 
 @require_POST
-def leave(request: HttpRequest, slug: str) -> HttpResponse:
+def leave_study(request: HttpRequest, slug: str) -> HttpResponse:
     """End the person's participation before the work is submitted."""
     place_services.give_back_place(place=_find_own_place(request, slug))
     sign_in_participant(request, _find_own_place(request, slug))
@@ -372,37 +376,37 @@ def leave(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
-def appeal(request: HttpRequest, slug: str) -> HttpResponse:
+def send_appeal(request: HttpRequest, slug: str) -> HttpResponse:
     """Store why the person disagrees with a pause."""
     place = _find_own_place(request, slug)
-    with as_message(request):
+    with show_as_message(request):
         quality_services.submit_appeal(place=place, text=request.POST.get("appeal", "").strip())
-        messages.success(request, _("The owner reads what you wrote."))
+        messages.success(request, _("Appeal sent. The owner will read it."))
     return redirect("campaigns:progress", slug)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def questions(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the questionnaire before the work, and store its answers once."""
+def show_questionnaire(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the questionnaire before the work, and store the answers once."""
     place = _find_own_place(request, slug)
     if place.state != State.TESTING or place.answers is not None:
         return redirect("campaigns:progress", slug)
     questionnaire = read_questionnaire(place.campaign.questions)
     form = QuestionnaireForm(questionnaire, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        with as_form_error(form):
+        with show_as_form_error(form):
             answer_questions(place=place, answers=form.answers, about=form.about)
             sign_in_participant(request, _find_own_place(request, slug))
             return redirect("campaigns:progress", slug)
     values = {"form": form, "is_about": bool(questionnaire.about)}
-    status = form_status(form)
+    status = get_form_status(form)
     return _render_page(request, place.campaign, "campaigns/questions.html", values, status=status)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def test(request: HttpRequest, slug: str) -> HttpResponse:
+def show_test(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the guided tour and the test; POST stores a try and explains the wrong answers."""
     place = _find_own_place(request, slug)
     if place.state != State.TESTING:
@@ -416,10 +420,10 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
     # People who saw an item here never judge it, so it is noted before they see it.
     qualification_services.note_tour(place=place, tour=tour)
     answers = request.POST.dict()
-    items = [show_item(place, gold, answers.get(str(gold.example.uuid), "")) for gold in golds]
+    items = [build_item(place, gold, answers.get(str(gold.example.uuid), "")) for gold in golds]
     values: dict[str, Any] = {
         "row": row,
-        "lacks_items": lacks_items(place.campaign, row, golds),
+        "lacks_test_items": lacks_test_items(place.campaign, row, golds),
         "steps": tour,
         "items": items,
     }
@@ -432,19 +436,19 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
         return _render_page(request, place.campaign, "campaigns/test.html", values, status=422)
     place = _find_own_place(request, slug)
     sign_in_participant(request, place)
-    if values["lacks_items"]:
+    if values["lacks_test_items"]:
         return redirect("campaigns:progress", slug)
     may_begin = place.state == State.WORKING
     if may_begin and not golds:  # nothing was asked, so there is nothing to explain
         return redirect("campaigns:next", slug)
-    missed = _list_missed_items(items, golds, answers)
-    values = {"row": row, "missed": missed, "may_begin": may_begin}
+    missed_items = _list_missed_items(items, golds, answers)
+    values = {"row": row, "missed": missed_items, "may_begin": may_begin}
     return _render_page(request, place.campaign, "campaigns/tested.html", values)
 
 
 def _list_missed_items(
-    items: Sequence[Item], golds: Sequence[Gold], answers: Mapping[str, str]
-) -> list[tuple[Item, str, str]]:
+    items: Sequence[QualificationItem], golds: Sequence[Gold], answers: Mapping[str, str]
+) -> list[tuple[QualificationItem, str, str]]:
     """Return each wrongly answered item with the right answer and the explanation."""
     missed_items = []
     for item, gold in zip(items, golds, strict=True):

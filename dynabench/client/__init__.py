@@ -1,14 +1,14 @@
-"""A Dynabench server for programs: `from dynabench import DynabenchClient`.
+"""The Python client of a Dynabench server: `from dynabench import DynabenchClient`.
 
-Nothing here knows Django: the package is also the wheel `dynabench-client`.
+Nothing in it imports Django, because the package is also the wheel `dynabench-client`.
 """
 
 # ruff: noqa: E402 - the check comes before imports that may fail
 
-from dynabench.client.freshness import check_generated
+from dynabench.client.freshness import check_generated_modules
 
 # Before all else: without these modules no other can be imported.
-check_generated()
+check_generated_modules()
 
 from dynabench.client.client import AsyncDynabenchClient, DynabenchClient
 from dynabench.client.dataframes import as_dataset, as_pandas

@@ -1,4 +1,4 @@
-"""A model's folder as one file: the same folder always gives the same bytes."""
+"""Packing of a model's folder into one file. The same folder always gives the same bytes."""
 
 import hashlib
 import os
@@ -8,14 +8,14 @@ from tempfile import TemporaryFile
 from typing import IO
 
 ALLOWED_SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".md", ".jinja")
-"""Endings of files that transformers writes: configuration, weights, tokenizer, card.
+"""The endings of files that transformers writes: configuration, weights, tokenizer, card.
 
-None of these formats holds code that is run when a file is loaded.
+None of these formats can contain code that runs when a file is loaded.
 """
 ALLOWED_NAMES = ("LICENSE", "NOTICE")
-"""Names of files that are taken whatever they end in."""
+"""The names of files that are accepted whatever their ending."""
 CONFIG_NAMES = {"config.json", "adapter_config.json"}
-"""Configurations of a model, and of a LoRA adapter, as peft saves it."""
+"""The configuration files of a model, and of a LoRA adapter saved by peft."""
 SAVE_EXAMPLE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
@@ -27,12 +27,16 @@ def list_allowed_files(folder: Path) -> list[Path]:
     files = sorted(path for path in folder.iterdir() if _is_allowed(path))
     if CONFIG_NAMES.isdisjoint(path.name for path in files):
         # Often somebody names the folder above the model's.
-        inner = next(folder.glob("*/config.json"), None)
-        cure = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE_EXAMPLE}"
-        raise ValueError(f"config.json is missing in {folder}. {cure}")
+        inner_config = next(folder.glob("*/config.json"), None)
+        remedy = (
+            f"Use {inner_config.parent}."
+            if inner_config
+            else f"Save the model and its tokenizer: {SAVE_EXAMPLE}"
+        )
+        raise ValueError(f"config.json is missing from {folder}. {remedy}")
     if not any(path.suffix == ".safetensors" for path in files):
         raise ValueError(
-            f"There are no weights in {folder} that a server takes. Save them as safetensors: "
+            f"{folder} contains no weights in safetensors format. Save them like this: "
             "model.save_pretrained(folder, safe_serialization=True)"
         )
     return files
@@ -40,17 +44,17 @@ def list_allowed_files(folder: Path) -> list[Path]:
 
 def _is_allowed(path: Path) -> bool:
     """Return whether a server accepts a file with this name; hidden files are left out."""
-    is_taken = path.suffix in ALLOWED_SUFFIXES or path.name in ALLOWED_NAMES
-    return path.is_file() and is_taken and not path.name.startswith(".")
+    is_allowed_name = path.suffix in ALLOWED_SUFFIXES or path.name in ALLOWED_NAMES
+    return path.is_file() and is_allowed_name and not path.name.startswith(".")
 
 
 def measure_size(path: Path) -> int:
     """Return the number of bytes to upload for a file or a model folder without reading it.
 
-    Raises FileNotFoundError, ValueError.
+    Raises FileNotFoundError or ValueError.
     """
     if not path.exists():
-        raise FileNotFoundError(f"There is no {path}.")
+        raise FileNotFoundError(f"File not found: {path}.")
     files = list_allowed_files(path) if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 
@@ -59,7 +63,7 @@ def open_packed(path: Path) -> IO[bytes]:
     """Open the upload for a path: a tar of a model folder, or the file itself.
 
     The tar is an unnamed temporary file, so it vanishes even if the process is killed. Raises
-    FileNotFoundError, ValueError.
+    FileNotFoundError or ValueError.
     """
     if not path.is_dir():
         return path.open("rb")
@@ -82,7 +86,10 @@ def build_packed_name(path: Path) -> str:
 
 
 def find_own_name(path: Path) -> str:
-    """Return the last part of a path, also for `.`; for a link, the link's own name."""
+    """Return the last part of a path, also for `.`.
+
+    For a symbolic link, return the link's own name.
+    """
     # Not `resolve`, which would name what a link leads to.
     return Path(os.path.abspath(path)).name
 

@@ -1,17 +1,18 @@
-"""Leaderboards."""
+"""The part of the client about leaderboards."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from dynabench.client import types
 from dynabench.client.flow import Flow, method
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 
 # By the name of a metric, of an evaluation set, or the code of a task.
 Weights = Mapping[str, float]
 
 
-class Boards(Asking):
+class Boards(Requesting):
     """The client's methods for leaderboards."""
 
     @method
@@ -26,11 +27,12 @@ class Boards(Asking):
     ) -> Flow[types.Leaderboard]:
         """Return a task's models in order of their Dynascore.
 
-        weights: of metrics, as `{"accuracy": 4, "throughput": 1}`. datasets: weights of sets, as
-        `{"round-1": 5}`. Both are 0 to 8 and default to the owner's (or the fork's). mode:
-        `classic` is the published formula; `anchored` (0 to 100) is the default if the task has a
-        reference pool. mine: include your own unpublished models. Scores on `sets` with `is_sealed`
-        are rounded.
+        weights: the weights of metrics, such as `{"accuracy": 4, "throughput": 1}`. datasets: the
+        weights of sets, such as `{"round-1": 5}`. Weights are from 0 to 8 and default to the
+        owner's (or the fork's). mode: `classic` is the published formula, and `robust` a
+        variant with frozen exchange rates. `anchored` (0 to 100) is the default if the task has a
+        reference pool. mine: include your own unpublished models.
+        Scores on `sets` with `is_sealed` are rounded.
         """
         params: dict[str, Any] = {"mode": mode, "fork": fork}
         if mine:
@@ -40,16 +42,33 @@ class Boards(Asking):
         return self._get(f"/tasks/{task}/leaderboard/", **params)
 
     @method
-    def compare(self, a: str, b: str, evaluation_set: str | None = None) -> Flow[types.Compared]:
-        """Compare two models of a task on every set; say which differences may be chance.
+    def compare(
+        self, a: str, b: str, evaluation_set: str | None = None
+    ) -> Flow[types.ModelComparison]:
+        """Compare two models of a task on every set; say which differences may be due to chance.
 
-        evaluation_set: one of those in `readable`, to get examples on which the models differ. Rows
-        with `is_rounded` are of sealed sets, whose scores are rounded.
+        evaluation_set: one of the sets in `readable`, to get examples on which the models differ.
+        Rows with `is_rounded` belong to sealed sets, whose scores are rounded.
         """
         # The server compares models of one task, whose address has its code.
         task = (yield from self._get(f"/models/{a}/"))["task"]
         address = f"/tasks/{task}/leaderboard/compare/"
-        comparison: types.Compared = yield from self._get(
+        comparison: types.ModelComparison = yield from self._get(
             address, a=a, b=b, set=evaluation_set, mine=1
         )
         return comparison
+
+    @method
+    def download_evidence(
+        self, task: str, snapshot: int, evaluation_set: str, to: str | Path = "."
+    ) -> Flow[tuple[Path, Path]]:
+        """Download what a snapshot's scores on a set are computed from.
+
+        Returns the files of labels and of answers. Raises NotFound if they are not public.
+        """
+        address = f"/tasks/{task}/leaderboard/snapshots/{snapshot}/evidence/{evaluation_set}"
+        labels = Path(to) / f"{evaluation_set}.labels.jsonl"
+        answers = Path(to) / f"{evaluation_set}.answers.jsonl"
+        yield from self._fetch(f"{address}/labels/", labels)
+        yield from self._fetch(f"{address}/answers/", answers)
+        return labels, answers

@@ -1,4 +1,4 @@
-"""The two clients: all methods, and how a flow of them is run."""
+"""The blocking and the asynchronous client, which run the flows of all methods."""
 
 from abc import ABC, abstractmethod
 from asyncio import sleep as sleep_awaiting
@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from dynabench.client.boards import Boards
-from dynabench.client.communities import Communing
+from dynabench.client.communities import CommunityMethods
 from dynabench.client.credentials import find_api_key, find_server_url
 from dynabench.client.flow import AsyncClient, BlockingClient, Call, Flow, Pause, Step, Work
 from dynabench.client.leasing import Leasing
@@ -32,7 +32,7 @@ class Methods(
     Tasks,
     Models,
     Boards,
-    Communing,
+    CommunityMethods,
     Writing,
     Owning,
     Releasing,
@@ -40,12 +40,12 @@ class Methods(
     Leasing,
     ABC,
 ):
-    """The methods and settings of both clients.
+    """The base class of both clients, with their methods and settings.
 
     api_key: by default DYNABENCH_API_KEY, or the key of `dynabench login`. Without a key you can
     read only public data.
     url: the server's URL; by default DYNABENCH_URL, or http://127.0.0.1:8000.
-    retries: how often to resend a request after no response or a busy server.
+    retries: how often to resend a request if the server is busy or does not respond.
     progress: whether to show progress (on stderr).
     transport: another httpx transport, such as a mock one.
     """
@@ -67,11 +67,11 @@ class Methods(
     def _open(self, transport: Any, key: str | None) -> None:
         """Create the HTTP client."""
 
-    def _options(self, key: str | None) -> dict[str, Any]:
+    def _build_options(self, key: str | None) -> dict[str, Any]:
         """Return the options of an httpx client."""
         # Redirects are not followed (httpx's default): the key is for this server only.
-        own_key = find_api_key(self.server, key)
-        headers = {"Authorization": f"Bearer {own_key}"} if own_key else {}
+        api_key = find_api_key(self.server, key)
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         return {"base_url": f"{self.server}/api/v1", "headers": headers, "timeout": TIMEOUT}
 
 
@@ -87,8 +87,8 @@ class DynabenchClient(Methods, BlockingClient):
     """A client for a Dynabench server whose methods block until they are done."""
 
     def _open(self, transport: Any, key: str | None) -> None:
-        """Create a blocking HTTP client."""
-        self._http = httpx.Client(transport=transport, **self._options(key))
+        """Create the blocking HTTP client."""
+        self._http = httpx.Client(transport=transport, **self._build_options(key))
 
     def run(self, flow: Flow[T]) -> T:
         """Run a flow to its end and return its result.
@@ -101,7 +101,7 @@ class DynabenchClient(Methods, BlockingClient):
             step = next(flow)
             while True:
                 try:
-                    result = self._do(step)
+                    result = self._do_step(step)
                 except Exception as error:
                     # The flow decides: it may try again, or let the error reach the caller.
                     step = flow.throw(error)
@@ -113,27 +113,28 @@ class DynabenchClient(Methods, BlockingClient):
             # Also where the caller was interrupted: the flow closes its files and bars.
             flow.close()
 
-    def _do(self, step: Step) -> Any:
+    def _do_step(self, step: Step) -> Any:
         """Perform a step of a flow and return its result."""
         match step:
             case Call():
-                return self._answer(step)
+                return self._send_call(step)
             case Pause():
                 sleep(step.seconds)
             case Work():
                 return step.do()
 
-    def _answer(self, call: Call) -> httpx.Response:
+    def _send_call(self, call: Call) -> httpx.Response:
         """Send a request and return the response.
 
-        It includes the body, unless `call.into` takes the body.
+        The response includes the body, unless `call.open_sink` takes the body of a successful
+        response.
         """
         with self._http.stream(call.method, call.path, **_build_arguments(call)) as response:
             # An error's body is small, and is read for its message.
-            if call.into and response.is_success:
-                take = call.into(response)
+            if call.open_sink and response.is_success:
+                receive_block = call.open_sink(response)
                 for block in response.iter_bytes():
-                    take(block)
+                    receive_block(block)
             else:
                 response.read()
             return response
@@ -155,16 +156,16 @@ class AsyncDynabenchClient(Methods, AsyncClient):
     """A client for a Dynabench server whose methods are awaited."""
 
     def _open(self, transport: Any, key: str | None) -> None:
-        """Create an asynchronous HTTP client."""
-        self._http = httpx.AsyncClient(transport=transport, **self._options(key))
+        """Create the asynchronous HTTP client."""
+        self._http = httpx.AsyncClient(transport=transport, **self._build_options(key))
 
     async def run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end and return its result, as `DynabenchClient.run` does."""
+        """Run a flow to its end and return its result. See `DynabenchClient.run`."""
         try:
             step = next(flow)
             while True:
                 try:
-                    result = await self._do(step)
+                    result = await self._do_step(step)
                 except Exception as error:
                     step = flow.throw(error)
                 else:
@@ -174,26 +175,27 @@ class AsyncDynabenchClient(Methods, AsyncClient):
         finally:
             flow.close()
 
-    async def _do(self, step: Step) -> Any:
+    async def _do_step(self, step: Step) -> Any:
         """Perform a step of a flow and return its result. File operations run in a thread."""
         match step:
             case Call():
-                return await self._answer(step)
+                return await self._send_call(step)
             case Pause():
                 await sleep_awaiting(step.seconds)
             case Work():
                 return await to_thread(step.do)
 
-    async def _answer(self, call: Call) -> httpx.Response:
+    async def _send_call(self, call: Call) -> httpx.Response:
         """Send a request and return the response.
 
-        It includes the body, unless `call.into` takes the body.
+        The response includes the body, unless `call.open_sink` takes the body of a successful
+        response.
         """
         async with self._http.stream(call.method, call.path, **_build_arguments(call)) as response:
-            if call.into and response.is_success:
-                take = call.into(response)
+            if call.open_sink and response.is_success:
+                receive_block = call.open_sink(response)
                 async for block in response.aiter_bytes():
-                    take(block)
+                    receive_block(block)
             else:
                 await response.aread()
             return response

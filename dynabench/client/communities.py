@@ -1,4 +1,4 @@
-"""Communities: the board across their tasks, and one model for all of them."""
+"""The part of the client about communities: their boards, and joint submissions."""
 
 import tarfile
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from dynabench.client.flow import Flow, Work, method
 from dynabench.client.upload import Uploading
 
 
-class Communing(Uploading):
+class CommunityMethods(Uploading):
     """The client's methods for community leaderboards and submissions."""
 
     @method
@@ -22,7 +22,7 @@ class Communing(Uploading):
     ) -> Flow[types.CommunityBoard]:
         """Return the leaderboard across a community's tasks.
 
-        weights: of tasks, 0 to 8; by default those of the community's owners.
+        weights: the weights of tasks, from 0 to 8; by default, the owners' weights.
         """
         params = {f"w_{name}": weight for name, weight in (weights or {}).items()}
         return self._get(f"/communities/{slug}/board/", **params, track=track)

@@ -1,4 +1,4 @@
-"""Downloaded data for pandas and for `datasets`, where these are installed."""
+"""Conversion of downloaded data for pandas and `datasets`, where these are installed."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "pandas.DataFrame":
-    """Return the rows of a folder of `download_data`, or of a JSON lines file, as a data frame.
+    """Return the rows of a downloaded folder, or of a JSON lines file, as a data frame.
 
-    For a folder, adds a column `split`. splits: by default all. Needs
-    `pip install 'dynabench-client[pandas]'`.
+    folder: as `download_data` returns it; its rows get a column `split`. splits: by default all.
+    Needs `pip install 'dynabench-client[pandas]'`.
     """
     frame: type[pandas.DataFrame] = _import_needed("pandas").DataFrame
     path = Path(folder)
@@ -29,8 +29,13 @@ def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "panda
 
 
 def _list_files(folder: Path, ending: str) -> dict[str, Path]:
-    """Return files by split; for a test split, the file with the answers if it exists."""
+    """Return the files with this ending, by split.
+
+    A test split without answers is left out if there is one with answers.
+    """
     files = {file.stem: file for file in sorted(folder.glob(f"*{ending}"))}
+    # Questions for other tools, which repeat the test rows in other columns.
+    files.pop("eval", None)
     # The file without the answers would repeat the same rows.
     if "test" in files:
         files.pop("test-unlabelled", None)
@@ -44,7 +49,7 @@ def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def as_dataset(folder: str | Path) -> "datasets.DatasetDict":
-    """Return the splits of a folder of `download_data` as a `DatasetDict`.
+    """Return the splits of a folder that `download_data` returned as a `DatasetDict`.
 
     Needs `pip install 'dynabench-client[datasets]'`.
     """
@@ -64,5 +69,5 @@ def _import_needed(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise ImportError(
-            f"This needs {name}: pip install 'dynabench-client[{name}]'", name=name
+            f"{name} is not installed. Run: pip install 'dynabench-client[{name}]'", name=name
         ) from None

@@ -1,4 +1,4 @@
-"""The exceptions of the client, with the server's own messages."""
+"""The exceptions of the client, with the server's messages."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -19,7 +19,7 @@ class DynabenchError(Exception):
     def __init__(
         self, message: str, *, code: str = "", status: int = 0, fields: Fields | None = None
     ) -> None:
-        """Create an error whose text combines the message with those of the fields."""
+        """Create an error whose text combines the message with the messages of the fields."""
         self.message, self.code, self.status = message, code, status
         self.fields: Fields = fields or {}
         lines = [message]
@@ -79,7 +79,7 @@ class TimedOut(DynabenchError, TimeoutError):
 
 
 class Damaged(DynabenchError):
-    """Raised when the digest of a downloaded file is not the announced one."""
+    """Raised when the digest of a downloaded file differs from the announced one."""
 
 
 class EvaluationFailed(DynabenchError):
@@ -101,18 +101,18 @@ class EvaluationFailed(DynabenchError):
         if limit and measured:
             message += f" (limit {limit}, measured {measured})"
         if self.log_tail:
-            message += f"\nThe end of its log:\n{self.log_tail}"
+            message += f"\nLast lines of its log:\n{self.log_tail}"
         super().__init__(message, code=outcome)
 
 
 TOO_LARGE_MESSAGE = (
-    "A proxy in front of the site takes no request of this size (413), so it never arrived. Ask "
-    "who runs the site to let the proxy take 32 MiB, as deploy/nginx.conf does. Pieces of uploads "
-    "have up to 16 MiB."
+    "A proxy in front of the site rejected this request as too large (413). Ask the site's "
+    "operator to allow 32 MiB, as deploy/nginx.conf does. Uploads are sent in parts of up "
+    "to 16 MiB."
 )
-BY_CODE: Mapping[str, type[DynabenchError]] = {"quota": QuotaReached}
-"""Exceptions by the code of an error, which goes before its status."""
-BY_STATUS: Mapping[int, type[DynabenchError]] = {
+ERRORS_BY_CODE: Mapping[str, type[DynabenchError]] = {"quota": QuotaReached}
+"""The exceptions by error code. They take precedence over ERRORS_BY_STATUS."""
+ERRORS_BY_STATUS: Mapping[int, type[DynabenchError]] = {
     400: Invalid,
     401: AuthenticationError,
     403: PermissionDenied,
@@ -125,26 +125,30 @@ BY_STATUS: Mapping[int, type[DynabenchError]] = {
 
 
 def build_error(response: httpx.Response) -> DynabenchError:
-    """Return the exception for an unsuccessful response."""
+    """Return the exception that describes an unsuccessful response."""
     status = response.status_code
     problem = _read_problem(response)
     # Redirects are not followed, so that the key reaches no other server.
     if problem is None and status < 400:
-        where = response.headers.get("Location", "another address")
-        return ServerError(f"The server sends us on to {where}: set DYNABENCH_URL.", status=status)
+        location = response.headers.get("Location", "another address")
+        return ServerError(
+            f"The server redirects to {location}. Set DYNABENCH_URL to that address.", status=status
+        )
     if problem is None:
         # Not an answer of the API: of a proxy in front of the site, or another server.
         name = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown"
-        message = f"{response.url} answered {status} ({name}) and nothing that we understand."
+        message = f"{response.url} answered {status} ({name}) with an unreadable response."
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             message = TOO_LARGE_MESSAGE
         problem = {"message": message, "code": "", "fields": {}}
-    default = ServerError if status >= 500 else Refused
+    default_class = ServerError if status >= 500 else Refused
     # Unknown statuses become refusals, or failures of the server.
-    kind = BY_CODE.get(problem["code"]) or BY_STATUS.get(status, default)
-    error = kind(problem["message"], code=problem["code"], status=status, fields=problem["fields"])
+    error_class = ERRORS_BY_CODE.get(problem["code"]) or ERRORS_BY_STATUS.get(status, default_class)
+    error = error_class(
+        problem["message"], code=problem["code"], status=status, fields=problem["fields"]
+    )
     if isinstance(error, RateLimited):
-        error.retry_after = retry_after(response) or 0
+        error.retry_after = read_retry_after(response) or 0
     return error
 
 
@@ -157,7 +161,7 @@ def _read_problem(response: httpx.Response) -> dict[str, Any] | None:
         return None
 
 
-def retry_after(response: httpx.Response) -> float | None:
+def read_retry_after(response: httpx.Response) -> float | None:
     """Return the seconds to wait before retrying, or None if the response does not say."""
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isdecimal() else None

@@ -1,9 +1,8 @@
-"""How a method is written once and called both ways, blocking and awaited.
+"""Methods that are written once and called in both ways, blocking and awaited.
 
 A method is a *flow*: a generator that yields steps (a call, a pause, work with files). The client
-does each step and sends its result into the flow, or raises the step's error in it.
-`DynabenchClient.run` blocks, `AsyncDynabenchClient.run` awaits; the flows themselves know of
-neither.
+performs each step and sends its result into the flow, or raises the step's error in the flow.
+`DynabenchClient.run` blocks and `AsyncDynabenchClient.run` awaits; the flows are the same.
 """
 
 from abc import ABC, abstractmethod
@@ -19,15 +18,19 @@ import httpx
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-Open = Callable[[httpx.Response], Callable[[bytes], object]]
-"""Called with the head of a good answer; returns what is called with each block of its body."""
+OpenSink = Callable[[httpx.Response], Callable[[bytes], object]]
+"""A function that receives a successful response before its body is read.
+
+It returns the function that receives each block of the body.
+"""
 
 
 @dataclass(frozen=True)
 class Call:
     """A request to the API.
 
-    path: below /api/v1/. into: receives the body of a successful response, instead of the result.
+    path: the path below /api/v1/. open_sink: receives the body of a successful response; the
+    response itself then has no body.
     """
 
     method: str
@@ -36,19 +39,19 @@ class Call:
     json: Any = None
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    into: Open | None = None
+    open_sink: OpenSink | None = None
 
 
 @dataclass(frozen=True)
 class Pause:
-    """A request of a flow to wait; the value is in seconds."""
+    """A step that makes the client wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Work:
-    """A local call that may take long, such as reading large files."""
+    """A step that calls a local function that may take long, such as one that reads large files."""
 
     do: Callable[[], Any]
 
@@ -77,17 +80,17 @@ class method(Generic[P, R]):
     """A decorator that turns a flow into a method of both clients: blocking or awaited."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[R]]) -> None:
-        """Wrap a flow."""
+        """Wrap a flow in a method that runs it."""
 
         @wraps(flow)
-        def called(client: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        def run_method(client: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
             return client.run(flow(client, *args, **kwargs))
 
         # help() and editors show the annotation of the result, not of the flow.
         result = get_args(flow.__annotations__["return"])[-1]
-        called.__annotations__ = {**flow.__annotations__, "return": result}
-        called.__signature__ = signature(flow).replace(return_annotation=result)  # type: ignore[attr-defined]
-        self.called = called
+        run_method.__annotations__ = {**flow.__annotations__, "return": result}
+        run_method.__signature__ = signature(flow).replace(return_annotation=result)  # type: ignore[attr-defined]
+        self.function = run_method
         self.__doc__ = flow.__doc__
 
     @overload
@@ -99,6 +102,6 @@ class method(Generic[P, R]):
         self, client: AsyncClient, owner: object
     ) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: object) -> Any:
-        """Return the method, bound to a client; of a class the function, which has its help."""
+        """Return the method bound to a client, or the plain function if accessed on the class."""
         # As functions do: bound to the instance.
-        return self.called if client is None else MethodType(self.called, client)
+        return self.function if client is None else MethodType(self.function, client)

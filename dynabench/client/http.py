@@ -1,4 +1,4 @@
-"""Flows of requests that are retried, of lists and jobs that are followed, of files in parts."""
+"""Flows for requests with retries, paged lists, jobs that are polled, and resumable downloads."""
 
 import os
 import random
@@ -21,21 +21,21 @@ from dynabench.client.errors import (
     TimedOut,
     Unreachable,
     build_error,
-    retry_after,
+    read_retry_after,
 )
 from dynabench.client.flow import Call, Flow, Pause, Work, method
 from dynabench.client.progress import show_bytes, show_lines
 
 T = TypeVar("T")
 UNAVAILABLE_STATUSES = (502, 503, 504)
-"""Statuses of a server that is restarting or overloaded, or of a proxy that does not reach it."""
+"""The statuses of a server that is restarting or overloaded, or of a proxy that cannot reach it."""
 MAX_PAUSE_SECONDS = 120.0
-"""Maximum seconds that the client waits when the server asks it to."""
+"""The maximum seconds that the client waits when the server asks it to."""
 MAX_POLL_SECONDS = 10.0
-"""Maximum seconds between two requests for the state of a job."""
+"""The maximum seconds between two requests for the state of a job."""
 MAX_FAILED_POLLS = 10
-"""How many times in a row the server may not answer while we wait for a job."""
-SERVER_HINT = "DYNABENCH_URL, or url=, names the server."
+"""The number of failed polls in a row after which waiting for a job ends."""
+SERVER_HINT = "Check the server's URL in DYNABENCH_URL or url=."
 
 
 def compute_backoff(attempt: int) -> float:
@@ -46,8 +46,11 @@ def compute_backoff(attempt: int) -> float:
     return float(min(0.5 * 2**attempt, 30) * random.uniform(0.5, 1))
 
 
-class Asking:
-    """The base class for requests, lists and downloads."""
+class Requesting:
+    """The base class for requests, lists and downloads.
+
+    server: the server's URL. retries: how often to resend a request. progress: whether to show it.
+    """
 
     server: str
     retries: int
@@ -67,7 +70,7 @@ class Asking:
     def _send(self, call: Callable[[], Call]) -> Flow[httpx.Response]:
         """Send a request, with retries, and return the successful response.
 
-        call: returns the request for each try. Every write has an Idempotency-Key, so that it
+        call: returns the request for each try. Writes must have an Idempotency-Key, so that they
         can be repeated. Raises DynabenchError.
         """
         for attempt in range(self.retries + 1):
@@ -81,7 +84,7 @@ class Asking:
                 if response.is_success:
                     return response
                 failure = build_error(response)
-                requested_pause = retry_after(response)
+                requested_pause = read_retry_after(response)
                 if not _is_temporary(failure, requested_pause):
                     raise failure
                 if requested_pause is not None:
@@ -105,7 +108,7 @@ class Asking:
         params: Mapping[str, Any] | None = None,
         content: bytes | None = None,
     ) -> Flow[Any]:
-        """Send a write with a new Idempotency-Key; return the JSON of the response, or None."""
+        """Send a write request with a new Idempotency-Key; return the response's JSON, or None."""
         # One key for all tries: a write whose answer was lost is not carried out twice.
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         if content is not None:
@@ -113,7 +116,7 @@ class Asking:
         call = Call(verb, path, params or {}, json, content, headers)
         return _read_json((yield from self._send(lambda: call)))
 
-    def _all(self, path: str, **params: Any) -> Flow[list[Any]]:
+    def _iterate_pages(self, path: str, **params: Any) -> Flow[list[Any]]:
         """Return all rows of a list, from all its pages."""
         rows: list[Any] = []
         while True:
@@ -130,59 +133,60 @@ class Asking:
     def _fetch(
         self, path: str, target: Path, sha256: str | None = None, size: int = 0
     ) -> Flow[None]:
-        """Download a file; with a digest, only what an earlier download left out.
+        """Download a file; with a digest, resume an interrupted download.
 
-        size: in bytes, 0 if unknown. Raises Damaged if the digest differs.
+        size: the file's size in bytes, 0 if unknown. Raises Damaged if the digest differs.
 
-        1. Return at once if the file exists already.
+        1. Return at once if the file exists with this digest.
         2. Append to `NAME.part`, which an interrupted download leaves behind (`_fetch_rest`).
         3. Compare the digest, and rename the file.
         """
         if sha256 and target.exists() and (yield Work(lambda: compute_digest(target))) == sha256:
             return
         # Beside the target, so that the last step is a rename on one disk.
-        part = target.with_name(f"{target.name}.part")
-        part.parent.mkdir(parents=True, exist_ok=True)
+        partial_path = target.with_name(f"{target.name}.part")
+        partial_path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with part.open("ab", buffering=0) as file:
+            # Unbuffered, because the size of the file tells where an interrupted download goes on.
+            with partial_path.open("ab", buffering=0) as file:
                 if not sha256:
                     # Without a digest nobody could tell whether its beginning is still the same.
                     file.truncate(0)
                 yield from self._fetch_rest(path, file, sha256, size, target.name)
         except DynabenchError:
             # An empty file would only surprise whoever looks into the folder.
-            if not part.stat().st_size:  # nothing to go on from
-                part.unlink()
+            if not partial_path.stat().st_size:  # nothing to go on from
+                partial_path.unlink()
             raise
         if sha256:
-            digest = yield Work(lambda: compute_digest(part))
+            digest = yield Work(lambda: compute_digest(partial_path))
             if digest != sha256:
-                part.unlink()
+                partial_path.unlink()
                 message = f"{target.name} arrived damaged (SHA-256 {digest}). Download it again."
                 raise Damaged(message)
         # A file of this name is always whole.
-        part.replace(target)
+        partial_path.replace(target)
 
     def _fetch_rest(
         self, path: str, file: FileIO, sha256: str | None, size: int, name: str
     ) -> Flow[None]:
-        """Download the missing end of a file. Resumes after a lost connection."""
+        """Download the missing end of a file. Continue after a lost connection."""
 
-        def call() -> Call:
+        def build_call() -> Call:
             # Ranges count bytes of the file as it is stored, so it must not be compressed.
             headers = {"Accept-Encoding": "identity"}
             if sha256 and (received_bytes := os.fstat(file.fileno()).st_size):
                 headers |= {"Range": f"bytes={received_bytes}-", "If-Range": f'"{sha256}"'}
-            return Call("GET", path, headers=headers, into=into)
+            return Call("GET", path, headers=headers, open_sink=open_sink)
 
-        def into(response: httpx.Response) -> Callable[[bytes], object]:
+        def open_sink(response: httpx.Response) -> Callable[[bytes], object]:
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 # The server sends all of it: its file is another one than that of the first try.
                 file.truncate(0)
             show(file.tell())
-            return take
+            return receive_block
 
-        def take(block: bytes) -> None:
+        def receive_block(block: bytes) -> None:
             file.write(block)
             show(file.tell())
 
@@ -190,47 +194,48 @@ class Asking:
         with show_bytes(name, size, received_bytes, is_shown=self.progress) as show:
             try:
                 if not size or received_bytes != size:
-                    yield from self._send(call)
+                    yield from self._send(build_call)
             except Refused as error:
                 # Nothing after the end of the file: all of it is here, as its digest will say.
                 if error.status != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     raise
 
 
-class Following(Asking):
+class Polling(Requesting):
     """The base class for methods that wait for a job on the server to end."""
 
-    def _follow(
+    def _poll_job(
         self,
-        ask: Callable[[], Flow[T]],
+        fetch_job: Callable[[], Flow[T]],
         describe: Callable[[T], tuple[str, bool]],
         timeout: float | None,
     ) -> Flow[T]:
-        """Poll a job until it ends, show its progress, and return it.
+        """Poll a job until it ends, showing its progress, and return it.
 
-        ask: returns the job. describe: returns (its progress as a sentence, whether it has ended).
-        timeout: maximum seconds to wait; None for no limit. Raises TimedOut.
+        fetch_job: returns the job. describe: returns (progress as a sentence, whether the job has
+        ended). timeout: maximum seconds to wait; None for no limit. Raises TimedOut.
         """
-        started_at, silence, pause = monotonic(), 0, 1.0
-        with show_lines(is_shown=self.progress) as tell:
+        started_at, failed_polls, pause = monotonic(), 0, 1.0
+        with show_lines(is_shown=self.progress) as show_line:
             while True:
                 try:
-                    job = yield from ask()
-                    silence = 0
+                    job = yield from fetch_job()
+                    # Only polls that fail one after the other count.
+                    failed_polls = 0
                 except (Unreachable, ServerError) as error:
                     # A server that restarts for longer than a request's own retries.
-                    silence += 1
-                    if silence > MAX_FAILED_POLLS:
+                    failed_polls += 1
+                    if failed_polls > MAX_FAILED_POLLS:
                         raise
-                    tell(f"{error.message} Trying again.")
+                    show_line(f"{error.message} Trying again.")
                 else:
                     sentence, is_over = describe(job)
-                    tell(sentence)
+                    show_line(sentence)
                     if is_over:
                         return job
                 # Including the next pause, so that nobody waits for longer than they said.
                 if timeout is not None and monotonic() - started_at + pause > timeout:
-                    raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
+                    raise TimedOut(f"Not finished after {timeout:g} seconds. Try again later.")
                 yield Pause(pause)
                 # Often at first, for jobs of seconds, and rarely for jobs of hours.
                 pause = min(pause * 1.5, MAX_POLL_SECONDS)
@@ -240,7 +245,8 @@ def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> boo
     """Return whether a failed request may succeed if repeated.
 
     requested_pause: the seconds to wait, if the response gives them. A 429 without them is a
-    permanent rule, such as a quota. `in_progress` refers to our own earlier try.
+    permanent rule, such as a quota. The code `in_progress` means that the client's own earlier try
+    is still running.
     """
     if failure.status == httpx.codes.TOO_MANY_REQUESTS:
         return requested_pause is not None
@@ -255,4 +261,4 @@ def _read_json(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError:
-        raise ServerError(f"{response.url} is none of a Dynabench server.") from None
+        raise ServerError(f"{response.url} is not a response of a Dynabench server.") from None

@@ -1,4 +1,4 @@
-"""Flows by which people evaluate their own models on their own machines, under leases."""
+"""The part of the client for people who evaluate their own models, under leases."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from dynabench.client.upload import Uploading
 
 
 class Leasing(Uploading):
-    """The client's methods for your own workers, and for owners about who may use theirs."""
+    """The client's methods for evaluating your own models on your machine."""
 
     @method
     def take_lease(

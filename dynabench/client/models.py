@@ -1,4 +1,4 @@
-"""The methods that submit models and follow them."""
+"""The part of the client that submits models and follows their evaluations."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,19 +8,19 @@ from dynabench.client import types
 from dynabench.client.archive import find_own_name, measure_size
 from dynabench.client.errors import EvaluationFailed, QuotaReached
 from dynabench.client.flow import Flow, Work, method
-from dynabench.client.http import Following
+from dynabench.client.http import Polling
 from dynabench.client.upload import Uploading
 
 GOOD_STATES = ("accepted", "scored", "published")
-"""Phases in which a model stays that did not fail."""
+"""The phases of a model that has not failed."""
 
 
-def _gpu_fields(gpus: int) -> dict[str, Any]:
-    """Return the fields of a submission that needs one of the site's GPUs; none without GPUs."""
+def _build_gpu_fields(gpus: int) -> dict[str, Any]:
+    """Return the field for GPUs in a submission; an empty dictionary if `gpus` is 0."""
     return {"gpus": gpus} if gpus else {}
 
 
-class Models(Uploading, Following):
+class Models(Uploading, Polling):
     """The client's methods for models.
 
     team: the name of your team, to submit a model for it.
@@ -40,12 +40,13 @@ class Models(Uploading, Following):
     ) -> Flow[str]:
         """Submit a model folder, or an archive of one; return the model's id.
 
-        Of a folder, sends the configuration, safetensors, tokenizer and card. name: by default the
-        folder's with the time. gpus: 1 if the site has any. An earlier upload of the same bytes is
-        resumed. Raises FileNotFoundError, ValueError, Invalid, QuotaReached.
+        Of a folder, only the configuration, safetensors, tokenizer and card are sent. name: by
+        default the folder's name and the current time. gpus: 1 to run it on one of the site's GPUs.
+        An interrupted upload of the same bytes is resumed. Raises FileNotFoundError, ValueError,
+        Invalid, QuotaReached.
         """
         path = Path(model_path)
-        fields: dict[str, Any] = {"team": team, **_gpu_fields(gpus)}
+        fields: dict[str, Any] = {"team": team, **_build_gpu_fields(gpus)}
         return self._submit(task, "directory", name or path, card, fields, path)
 
     @method
@@ -90,9 +91,9 @@ class Models(Uploading, Following):
         """Submit an image; return the model's id.
 
         image: a file of `docker save`, or `registry/name@sha256:…`. adapter: the protocol of
-        the image: `jsonl`, `dynalab` or `dynabench2`. gpus: 1 if the site has any.
+        the image: `jsonl`, `dynalab` or `dynabench2`. gpus: 1 to run it on one of the site's GPUs.
         """
-        fields: dict[str, Any] = {"adapter": adapter, "team": team, **_gpu_fields(gpus)}
+        fields: dict[str, Any] = {"adapter": adapter, "team": team, **_build_gpu_fields(gpus)}
         path = Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)
@@ -112,8 +113,11 @@ class Models(Uploading, Following):
         gpus: int = 0,
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a model on the hub by its id and full commit; return the model's id."""
-        fields = {"source": source, "revision": revision, "team": team, **_gpu_fields(gpus)}
+        """Submit a model on the Hugging Face Hub; return the model's id.
+
+        source: its id there. revision: the full hash of the commit.
+        """
+        fields = {"source": source, "revision": revision, "team": team, **_build_gpu_fields(gpus)}
         return self._submit(task, "hub", name or Path(source), card, fields)
 
     @method
@@ -130,7 +134,7 @@ class Models(Uploading, Following):
         """Submit a language model that generates its answers on the server; return the model's id.
 
         model: its folder, an archive of it, or a hub id with its full commit,
-        `org/name@COMMIT`. chat: prompt, template and examples; by default those of the task.
+        `org/name@COMMIT`. chat: prompt, template and examples; by default the task's.
         base: the base model of an adapter.
         """
         fields: dict[str, Any] = {"chat": chat or {}, "base": base, "team": team}
@@ -195,9 +199,11 @@ class Models(Uploading, Following):
         fields: dict[str, Any],
         file: Path | None = None,
     ) -> Flow[str]:
-        """Submit a model and return its id. name: a path is replaced by an unused name.
+        """Submit a model and return its id.
 
-        Checks the quota first, so that nobody packs, hashes or sends gigabytes in vain.
+        name: the model's name, or a path from which a new name is made.
+
+        Checks the quota first, before gigabytes are packed, hashed and sent in vain.
         """
         # Sent only where there is one: older servers know no teams.
         team = fields.pop("team")
@@ -217,25 +223,28 @@ class Models(Uploading, Following):
         return model["id"]
 
     def _check_quota(self, task: str, size: int, team: str) -> Flow[None]:
-        """Check that you may submit a model of this size today. Raises QuotaReached, ValueError."""
-        quota = yield from self._quota(task, team)
+        """Check that the model may be submitted today and is not too large.
+
+        Raises QuotaReached or ValueError.
+        """
+        quota = yield from self._fetch_quota(task, team)
         if not quota["left"]:
             subject = "You have"
             if team:
                 # A model for a team counts for both.
                 subject = f"You have, or your team {team} has,"
-            message = f"{subject} submitted all models of today."
+            message = f"{subject} reached today's limit of submissions."
             if quota["free_at"]:
                 free_at = quota["free_at"][:16].replace("T", " ")
-                message += f" The next one is free at {free_at} UTC."
+                message += f" You can submit again at {free_at} UTC."
             raise QuotaReached(message, code="quota")
         max_bytes = quota.get("largest_bytes", size)  # older servers do not say it
         if size > max_bytes:
             raise ValueError(
-                f"It has {size:,} bytes; you may send {max_bytes:,} bytes at most now."
+                f"The upload has {size:,} bytes, but your current limit is {max_bytes:,} bytes."
             )
 
-    def _quota(self, task: str, team: str) -> Flow[types.Quota]:
+    def _fetch_quota(self, task: str, team: str) -> Flow[types.Quota]:
         """Return your quota for a task, or a team's."""
         return self._get(f"/tasks/{task}/quota/", team=team or None)
 
@@ -243,19 +252,19 @@ class Models(Uploading, Following):
 
     @method
     def models(self, task: str | None = None) -> Flow[list[types.Model]]:
-        """Return a task's published models, or your own models without a task."""
-        return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
+        """Return a task's published models, or, if `task` is None, your own models."""
+        return self._iterate_pages(f"/tasks/{task}/models/" if task else "/me/models/")
 
     @method
     def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
-        """Return the log of a model in an evaluation.
+        """Return a model's log of one evaluation.
 
-        run_id: by default the check after the submission.
+        run_id: the evaluation; by default the check after the submission.
         """
-        run = f"runs/{run_id}/" if run_id else ""
-        address = f"/models/{model_id}/{run}"
-        logged: types.WholeModel | types.WholeRun = yield from self._get(address)
-        return logged["log"]
+        run_path = f"runs/{run_id}/" if run_id else ""
+        address = f"/models/{model_id}/{run_path}"
+        model_or_run: types.WholeModel | types.WholeRun = yield from self._get(address)
+        return model_or_run["log"]
 
     @method
     def download_predictions(
@@ -269,7 +278,7 @@ class Models(Uploading, Following):
     @method
     def get_results(
         self, model_id: str, wait: bool = True, timeout: float | None = None
-    ) -> Flow[types.Results]:
+    ) -> Flow[types.ModelResults]:
         """Return a model's scores, ranks and Dynascore, once all its evaluations have ended.
 
         In `scores`, `is_rounded` marks scores on sealed sets, which are rounded to a few steps.
@@ -277,16 +286,20 @@ class Models(Uploading, Following):
         EvaluationFailed (with the end of the log), TimedOut.
         """
 
-        def ask() -> Flow[types.Results]:
+        def fetch_results() -> Flow[types.ModelResults]:
             return self._get(f"/models/{model_id}/results/")
 
-        results = yield from self._follow(ask, _describe_progress, timeout) if wait else ask()
+        results = (
+            yield from self._poll_job(fetch_results, _describe_progress, timeout)
+            if wait
+            else fetch_results()
+        )
         return _check_results(results)
 
     @method
     def quota(self, task: str, team: str = "") -> Flow[types.Quota]:
         """Return how many models you or your team may still submit to a task today."""
-        return self._quota(task, team)
+        return self._fetch_quota(task, team)
 
     # Changing a model's card, and joining a team.
 
@@ -302,12 +315,12 @@ class Models(Uploading, Following):
         return self._write("POST", f"/me/invitations/{invitation_id}/{answer}/")
 
 
-def _describe_progress(results: types.Results) -> tuple[str, bool]:
+def _describe_progress(results: types.ModelResults) -> tuple[str, bool]:
     """Return (a model's progress as a sentence, whether all its evaluations have ended)."""
     return results["sentence"], results["is_over"]
 
 
-def _check_results(results: types.Results) -> types.Results:
+def _check_results(results: types.ModelResults) -> types.ModelResults:
     """Return the results, unless the model failed. Raises EvaluationFailed."""
     # Without `wait` a model may still be on its way.
     if not results["is_over"] or results["phase"] in GOOD_STATES:

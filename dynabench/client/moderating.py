@@ -1,16 +1,16 @@
-"""The methods by which reviewers choose many examples, and act on them."""
+"""The part of the client for reviewers, who select many examples and act on them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from dynabench.client import types
 from dynabench.client.flow import Flow, method
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 
 Action = Literal["accept", "reject", "send-back", "undecide", "tag", "untag"]
 
 
-class Moderating(Asking):
+class Moderating(Requesting):
     """The client's methods for reviewers."""
 
     @method
@@ -24,7 +24,7 @@ class Moderating(Asking):
         `metadata.` (the author's) or `judges.`. Raises Invalid.
         """
         params = dict(filters or {})
-        return self._all(f"/tasks/{task}/review/examples/", **params)
+        return self._iterate_pages(f"/tasks/{task}/review/examples/", **params)
 
     @method
     def act_on_examples(
@@ -36,10 +36,10 @@ class Moderating(Asking):
         reason: str = "",
         tag: str = "",
     ) -> Flow[types.Act]:
-        """Change many examples: those with these ids, or all that match the filters.
+        """Change many examples: the ones with these ids, or all that match the filters.
 
-        reason: shown to the author. tag: to add or remove. Skipped examples are in `left`. Raises
-        Invalid, Refused (`changed`) if other examples match by then.
+        reason: shown to the author. tag: the tag to add or remove. Skipped examples are in `left`.
+        Raises Invalid, and Refused (`changed`) if other examples match by then.
         """
         body: dict[str, Any] = {"action": action, "reason": reason, "tag": tag}
         if filters is not None:
@@ -49,10 +49,10 @@ class Moderating(Asking):
             body |= {"filters": dict(filters), "token": matched["token"]}
         else:
             body["examples"] = list(examples or ())
-        act: types.Act = yield from self._write("POST", f"/tasks/{task}/review/acts/", body)
-        return act
+        bulk_action: types.Act = yield from self._write("POST", f"/tasks/{task}/review/acts/", body)
+        return bulk_action
 
     @method
     def reports(self, task: str, is_open: bool | None = None) -> Flow[list[types.Report]]:
         """Return people's reports on contexts; is_open=None includes resolved ones."""
-        return self._all(f"/tasks/{task}/reports/", open=is_open)
+        return self._iterate_pages(f"/tasks/{task}/reports/", open=is_open)

@@ -1,4 +1,4 @@
-"""The methods of a task's owners that read files or compare texts."""
+"""The part of the client for a task's owners that reads files or compares texts."""
 
 import base64
 import codecs
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from dynabench.client import types
 from dynabench.client.flow import Flow, method
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 
 BINARY_FORMATS = ("xlsx", "xls", "ods", "zip")
 FORMATS = {name: name for name in ("jsonl", "csv", "tsv", "txt", *BINARY_FORMATS)} | {
     "ndjson": "jsonl"
 }
-"""Endings of files of contexts, and what the API calls each."""
+"""The API's format, by the ending of a file of contexts."""
 
 
-class Owning(Asking):
+class Owning(Requesting):
     """The client's methods for owners and editors, about contexts and configurations."""
 
     @method
@@ -27,8 +27,8 @@ class Owning(Asking):
         newer: None for the current version. Raises NotFound.
         """
         address = f"/tasks/{task}/config/versions/{older}/compare/"
-        compared: types.ComparedConfigs = yield from self._get(address, to=newer)
-        return compared["diff"]
+        comparison: types.ComparedConfigs = yield from self._get(address, to=newer)
+        return comparison["diff"]
 
     @method
     def import_contexts(
@@ -41,15 +41,15 @@ class Owning(Asking):
     ) -> Flow[types.ImportedContexts]:
         """Import the contexts of a file into a round; return what was imported.
 
-        The file's name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt
-        (one context per line, if the task asks for a single text) or .zip, in upper or lower
-        case; all but a .zip may be compressed (.jsonl.gz). Texts are UTF-8, or UTF-16 with a
-        byte order mark. A .zip contains one table, and the pictures and recordings that it
-        names; at most 20 MB.
+        The file's name ends in .jsonl, .csv, .tsv, .txt, .xlsx, .xls, .ods or .zip, in upper or
+        lower case. All but a .zip may be compressed (.jsonl.gz). Of a spreadsheet, the first sheet
+        is read. A .txt has one context per line, if the task asks for a single text. Texts are
+        UTF-8, or UTF-16 with a byte order mark. A .zip contains one table, and the pictures and
+        recordings that it names; at most 20 MB.
 
-        dry_run: only return what would be imported. skip_bad: store the good lines; otherwise
-        one bad line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each
-        bad line.
+        dry_run: only return what would be imported. skip_bad: store the good lines; otherwise a
+        single bad line rejects the whole file. Raises FileNotFoundError, ValueError, and Invalid
+        with each bad line.
         """
         format, text = _read_contexts(Path(path))
         body = {"format": format, "text": text, "dry_run": dry_run, "skip_bad": skip_bad}
@@ -57,23 +57,23 @@ class Owning(Asking):
 
 
 def _read_contexts(file: Path) -> tuple[str, str]:
-    """Return (format, text) of a file of contexts; a binary file's text is base64.
+    """Return (format, text) of a file of contexts. The text of a binary file is base64.
 
-    Raises FileNotFoundError, ValueError.
+    Raises FileNotFoundError or ValueError.
     """
     # Windows drops dots and spaces at the end of a name.
     name = file.name.lower().rstrip(". ")
     format = FORMATS.get(name.removesuffix(".gz").rpartition(".")[2])
     if format is None or name.endswith(".zip.gz"):
         endings = ", ".join(f".{ending}" for ending in FORMATS)
-        raise ValueError(f"{file}: name it after its format: {endings}.")
+        raise ValueError(f"{file}: unknown file type, use one of {endings}.")
     # At once: such files have at most 20 MB.
     data = file.read_bytes()
     if name.endswith(".gz"):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{file} is a damaged gzip: {error}.") from None
+            raise ValueError(f"{file} is a damaged gzip file: {error}.") from None
     if not data:
         raise ValueError(f"{file} is empty.")
     if format in BINARY_FORMATS:

@@ -1,4 +1,4 @@
-"""Progress of work that takes long: a bar on a terminal, elsewhere plain lines."""
+"""Progress of long work: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -24,26 +24,27 @@ def show_bytes(
 ) -> Iterator[Callable[[int], object]]:
     """Yield a function that shows the number of bytes transferred, out of `size`.
 
-    start_bytes: the number of bytes at the start. Shows nothing until it is called, because a
-    refused file transfers nothing.
+    start_bytes: the number of bytes already transferred. Shows nothing until the function is
+    called, because a refused file transfers nothing.
     """
     # Closes the bar, if there is one, when the file has arrived.
     with ExitStack() as stack:
         bar: Any = None
 
-        def tell(position: int) -> None:
+        def show_line(position: int) -> None:
             nonlocal bar
             if bar is None:
                 bar = stack.enter_context(_build_bar(title, size, start_bytes, is_shown))
+            # tqdm adds up steps, but the caller knows the position.
             bar.update(position - bar.n)
 
-        yield tell
+        yield show_line
 
 
 def _build_bar(title: str, size: int, start_bytes: int, is_shown: bool) -> Any:
-    """Return a progress bar.
+    """Return a progress bar for bytes.
 
-    Without a terminal, prints one line with the size and returns a hidden bar.
+    Without a terminal, print one line with the size and return a hidden bar.
     """
     is_terminal = sys.stderr.isatty()
     # A bar would fill a log with control characters.
@@ -52,7 +53,7 @@ def _build_bar(title: str, size: int, start_bytes: int, is_shown: bool) -> Any:
         if size:
             line += f": {_format_size(size)}"
         if start_bytes:
-            line += f", {_format_size(start_bytes)} of it there"
+            line += f", {_format_size(start_bytes)} already transferred"
         _print_line(line)
     is_hidden = not (is_shown and is_terminal)
     return tqdm(
@@ -69,19 +70,20 @@ def _build_bar(title: str, size: int, start_bytes: int, is_shown: bool) -> Any:
 def show_lines(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
     """Yield a function to call with each progress message.
 
-    A terminal shows the newest message and the elapsed time; elsewhere each new one is printed.
+    A terminal shows the newest message and the elapsed time. Elsewhere, each new message is
+    printed.
     """
     if not (is_shown and sys.stderr.isatty()):
         last_text: str | None = None
 
-        def tell(text: str) -> None:
+        def show_line(text: str) -> None:
             nonlocal last_text
             # Logs would fill with the same line, as the client asks every few seconds.
             if is_shown and text != last_text:
                 last_text = text
                 _print_line(text)
 
-        yield tell
+        yield show_line
         return
     with tqdm(bar_format="{desc} [{elapsed}]") as line:
         yield line.set_description_str

@@ -1,4 +1,4 @@
-"""The methods that make data, trained targets and evaluation sets of rounds."""
+"""The part of the client about releases, trained targets and owners' evaluation sets."""
 
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -6,14 +6,14 @@ from typing import Any, TypeVar, Unpack
 from dynabench.client import types
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, method
-from dynabench.client.http import Following
+from dynabench.client.http import Polling
 from dynabench.client.upload import Uploading
 
 J = TypeVar("J", types.Release, types.WholeTraining)
 
 
-class Releasing(Uploading, Following):
-    """The client's methods for releases, trainings and owners' evaluation sets."""
+class Releasing(Uploading, Polling):
+    """The client's methods for releases, training runs and owners' evaluation sets."""
 
     # Data: a closed round becomes a version of a dataset, which can be undone until it is used.
 
@@ -26,23 +26,23 @@ class Releasing(Uploading, Following):
         timeout: float | None = None,
         **options: Unpack[types.NewRelease],
     ) -> Flow[types.Release]:
-        """Release a closed round, or its next version, such as with `license="cc-by-4.0"`.
+        """Release a closed round, or a new version of a released one.
 
-        `undo_release` undoes it until somebody has used it. wait: until its files exist, for at
-        most `timeout` seconds. Raises Invalid, Refused (also if creating them failed),
-        TimedOut.
+        options: the fields of a release, such as `license="cc-by-4.0"`. `undo_release` undoes it
+        until somebody has used it. wait: whether to wait until its files exist, for at most
+        `timeout` seconds. Raises Invalid, Refused (also if creating the files failed), TimedOut.
         """
         address = f"/tasks/{task}/rounds/{round}/datasets/"
         release: types.Release = yield from self._write("POST", address, options)
 
-        def ask() -> Flow[types.Release]:
-            releases: list[types.Release] = yield from self._all(address)
+        def fetch_job() -> Flow[types.Release]:
+            releases: list[types.Release] = yield from self._iterate_pages(address)
             # There is no address of one version while it is being made.
             return next(each for each in releases if each["version"] == release["version"])
 
         if not wait:
             return release
-        return _check_done((yield from self._follow(ask, _describe_job, timeout)))
+        return _check_done((yield from self._poll_job(fetch_job, _describe_job, timeout)))
 
     # Targets: models that are trained on released rounds.
 
@@ -50,18 +50,18 @@ class Releasing(Uploading, Following):
     def training(
         self, task: str, training_id: int, wait: bool = True, timeout: float | None = None
     ) -> Flow[types.WholeTraining]:
-        """Return a training with its report, once it has ended.
+        """Return a training run with its report, once it has ended.
 
         wait: False returns its state at once. timeout: maximum seconds to wait. Raises Refused
         if it failed, TimedOut.
         """
 
-        def ask() -> Flow[types.WholeTraining]:
+        def fetch_job() -> Flow[types.WholeTraining]:
             return self._get(f"/tasks/{task}/trainings/{training_id}/")
 
         if not wait:
-            return (yield from ask())
-        return _check_done((yield from self._follow(ask, _describe_job, timeout)))
+            return (yield from fetch_job())
+        return _check_done((yield from self._poll_job(fetch_job, _describe_job, timeout)))
 
     @method
     def register_target(
@@ -81,14 +81,14 @@ class Releasing(Uploading, Following):
 
     @method
     def create_set(
-        self, task: str, name: str, path: str | Path, **about: Unpack[types.AboutSet]
+        self, task: str, name: str, path: str | Path, **fields: Unpack[types.AboutSet]
     ) -> Flow[types.EvaluationSet]:
         """Create an evaluation set from a file: JSON lines (also .gz), CSV or Parquet.
 
         Raises FileNotFoundError, and Invalid with each wrong line.
         """
         upload = yield from self._upload(Path(path))
-        body = {"name": name, "upload": upload, **about}
+        body = {"name": name, "upload": upload, **fields}
         evaluation_set: types.EvaluationSet = yield from self._write(
             "POST", f"/tasks/{task}/evaluation-sets/", body
         )
@@ -98,7 +98,7 @@ class Releasing(Uploading, Following):
     def add_set_version(self, task: str, name: str, path: str | Path) -> Flow[types.EvaluationSet]:
         """Create the next version of an evaluation set from another file.
 
-        Raises as `create_set`.
+        Raises the same errors as `create_set`.
         """
         body = {"upload": (yield from self._upload(Path(path)))}
         address = f"/tasks/{task}/evaluation-sets/{name}/versions/"
@@ -113,7 +113,7 @@ def _describe_job(job: J) -> tuple[str, bool]:
 
 
 def _check_done(job: J) -> J:
-    """Return the job if it succeeded. Raises Refused."""
+    """Return the job if it succeeded. Raises Refused otherwise."""
     if job["state"] != "done":
-        raise Refused(job["error"] or f"It is {job['state']}.", code=job["state"])
+        raise Refused(job["error"] or f"The job is {job['state']}.", code=job["state"])
     return job

@@ -1,14 +1,14 @@
-"""The methods about tasks, rounds and their data."""
+"""The part of the client about tasks, rounds and their data."""
 
 from pathlib import Path
 
 from dynabench.client import types
 from dynabench.client.errors import NotFound
 from dynabench.client.flow import Flow, method
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 
 
-class Tasks(Asking):
+class Tasks(Requesting):
     """The client's methods for tasks, rounds and data."""
 
     @method
@@ -21,7 +21,7 @@ class Tasks(Asking):
         checked, and existing files are not downloaded again. `as_pandas` and `as_dataset` read
         the folder. Raises NotFound, Damaged.
         """
-        datasets: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
+        datasets: list[types.Dataset] = yield from self._iterate_pages(f"/tasks/{task}/datasets/")
         matching_datasets = [
             dataset
             for dataset in datasets
@@ -32,7 +32,9 @@ class Tasks(Asking):
             names = ", ".join(
                 f"round {dataset['round']} v{dataset['version']}" for dataset in datasets
             )
-            raise NotFound(f"{task} has released: {names or 'nothing yet'}.")
+            raise NotFound(
+                f"This release doesn't exist. Releases of {task}: {names or 'none yet'}."
+            )
         latest_dataset = max(matching_datasets, key=lambda dataset: dataset["version"])
         folder = Path(to) / f"{task}-round{round}-v{latest_dataset['version']}"
         files = f"/tasks/{task}/rounds/{round}/datasets/{latest_dataset['version']}/files"

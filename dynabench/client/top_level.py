@@ -1,4 +1,4 @@
-"""A Dynabench server for programs: this file is the wheel's `dynabench/__init__.py`."""
+"""The Python client of a Dynabench server. In the wheel, this file is `dynabench/__init__.py`."""
 
 from dynabench.client import AsyncDynabenchClient, DynabenchClient
 

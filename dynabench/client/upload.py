@@ -1,4 +1,4 @@
-"""Flows that send files to the server in pieces."""
+"""Uploads of files to the server, piece by piece."""
 
 import os
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from dynabench.client import types
 from dynabench.client.archive import build_packed_name, compute_file_digest, open_packed
 from dynabench.client.errors import Refused
 from dynabench.client.flow import Flow, Work
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 from dynabench.client.progress import show_bytes
 
 
-class Uploading(Asking):
-    """The base class for methods that upload, with the methods for uploaded files."""
+class Uploading(Requesting):
+    """The base class for classes whose methods upload files."""
 
     def _upload(self, path: Path) -> Flow[str]:
         """Upload a file or a model folder; return the upload's id.
 
-        Resumes an interrupted upload of the same bytes. The server recognizes it by its name, which
-        contains the digest, so nothing is stored here.
+        Resumes an interrupted upload of the same bytes. The upload's name contains the digest, so
+        nothing has to be stored on this machine.
         """
         with (yield Work(lambda: open_packed(path))) as file:
             return (yield from self._upload_open(build_packed_name(path), file))
@@ -32,10 +32,12 @@ class Uploading(Asking):
         ending = "".join(Path(file_name).suffixes[-2:])  # as .jsonl.gz
         # The server limits names, and reads the kind of a file from its ending.
         name = f"{file_name.removesuffix(ending)[:100]}.{digest}{ending[-20:]}"
-        uploads: list[types.Upload] = yield from self._all("/uploads/")
-        same = [each for each in uploads if (each["file_name"], each["size"]) == (name, size)]
-        if same:
-            upload = same[0]
+        uploads: list[types.Upload] = yield from self._iterate_pages("/uploads/")
+        same_uploads = [
+            each for each in uploads if (each["file_name"], each["size"]) == (name, size)
+        ]
+        if same_uploads:
+            upload = same_uploads[0]
         else:
             body = {"file_name": name, "size": size}
             upload = yield from self._write("POST", "/uploads/", body)
@@ -48,14 +50,17 @@ class Uploading(Asking):
     def _send_pieces(
         self, file: IO[bytes], upload: types.Upload, show: Callable[[int], object]
     ) -> Flow[None]:
-        """Send the bytes that the server lacks, piece by piece."""
+        """Send the bytes that the server lacks, piece by piece.
+
+        show: called with the number of bytes sent so far.
+        """
         address, offset = f"/uploads/{upload['id']}/", upload["received"]
         while offset < upload["size"]:
             file.seek(offset)
             piece = file.read(upload["piece_bytes"])
-            at = {"offset": offset}
+            params = {"offset": offset}
             try:
-                upload_state = yield from self._write("PUT", address, params=at, content=piece)
+                upload_state = yield from self._write("PUT", address, params=params, content=piece)
             except Refused as error:
                 # Another process may upload the same file: go on from where the server is.
                 upload_state = yield from self._get(address)

@@ -1,4 +1,4 @@
-"""The methods that write examples and wait for the targets."""
+"""The part of the client that writes examples and waits for the targets."""
 
 import base64
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from typing import Any, Literal
 from dynabench.client import types
 from dynabench.client.errors import Refused, TimedOut
 from dynabench.client.flow import Flow, Pause, method
-from dynabench.client.http import Asking
+from dynabench.client.http import Requesting
 
 MAX_ANSWER_SECONDS = 120.0
-"""Seconds after which the server has the targets' answers or has given up."""
+"""The seconds after which the server has the targets' answers or has given up."""
 PAUSE_SECONDS = 2.0
-"""Seconds between two requests for the answers."""
+"""The seconds between two requests for the answers."""
 
 
-class Writing(Asking):
+class Writing(Requesting):
     """The client's methods for examples.
 
-    Examples written by programs are marked and have a split.
+    Examples written by programs are marked, and datasets have a separate split for them.
     """
 
     @method
@@ -33,10 +33,10 @@ class Writing(Asking):
         address = f"/assignments/{assignment_id}/examples/"
         # The example itself where the targets answered at once, else the attempt to store it.
         answer = yield from self._write("POST", address, {"inputs": inputs})
-        begun = monotonic()
+        started_at = monotonic()
         while answer.get("state") == "asking":
-            if monotonic() - begun > MAX_ANSWER_SECONDS:
-                raise TimedOut("The targets have not answered. The text is kept as your draft.")
+            if monotonic() - started_at > MAX_ANSWER_SECONDS:
+                raise TimedOut("The targets did not respond. Your text is saved as a draft.")
             yield Pause(PAUSE_SECONDS)
             answer = yield from self._get(f"/attempts/{answer['id']}/")
         if answer.get("failure"):
@@ -48,16 +48,16 @@ class Writing(Asking):
     def say(self, assignment_id: int, text: str) -> Flow[types.Conversation]:
         """Send a message and return the conversation, which ends with the reply.
 
-        To mark a reply, pass its `place`: `annotate(assignment_id, {"talk": place, …})`. Raises
-        Invalid, Refused (also if the model failed, in which case you may send the message
-        again), TimedOut.
+        To submit an example about a reply, pass the reply's `place`:
+        `annotate(assignment_id, {"talk": place, …})`. Raises Invalid, Refused (also if the
+        model failed, in which case you may send the message again), TimedOut.
         """
         address = f"/assignments/{assignment_id}/conversation/"
         conversation: types.Conversation = yield from self._write("POST", address, {"text": text})
-        begun = monotonic()
+        started_at = monotonic()
         while conversation["is_asking"]:
-            if monotonic() - begun > MAX_ANSWER_SECONDS:
-                raise TimedOut("The model has not answered. Ask for the conversation later.")
+            if monotonic() - started_at > MAX_ANSWER_SECONDS:
+                raise TimedOut("The model did not respond. Fetch the conversation again later.")
             yield Pause(PAUSE_SECONDS)
             conversation = yield from self._get(address)
         if conversation["failure"]:

@@ -1,5 +1,6 @@
-"""Communities: people who keep tasks together, with a page, news, a board across tasks, and models
-that are submitted to all of the tasks at once.
+"""Communities: people who maintain tasks together.
 
-Above `leaderboard`, because their board looks at the boards of tasks; the owners' pages import it.
+A community has a page, news, a board across its tasks, and models that are submitted to all of
+the tasks at once. In the order of imports, it is above `leaderboard`, because its board
+reads the tasks' boards, and below the owners' pages.
 """

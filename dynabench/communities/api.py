@@ -20,9 +20,16 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
-from core.accounts.people import person
-from core.web.api import LateChoiceField, NewestFirst, Pages, check_query, read, weights
-from core.web.form_fields import request_field
+from core.accounts.people import get_person
+from core.web.api import (
+    LateChoiceField,
+    NewestFirst,
+    Pages,
+    build_weights_parameter,
+    check_query,
+    read,
+)
+from core.web.form_fields import build_request_field
 from dynabench.communities.board import WEIGHT_PREFIX, build_board
 from dynabench.communities.forms import CommunityForm, JointForm
 from dynabench.communities.joint_services import (
@@ -36,7 +43,7 @@ from dynabench.communities.models import Community, JointSubmission, Post
 from dynabench.communities.permissions import find_visible_communities
 from dynabench.communities.rules import BoardLine
 from dynabench.communities.selectors import list_visible_entries
-from dynabench.communities.services import change_community, check_can_run
+from dynabench.communities.services import change_community, check_can_manage
 from evaluation.api.models import find_upload
 from evaluation.models import Submission
 from tasks.selectors import find_visible_tasks
@@ -65,16 +72,18 @@ class CommunityTaskSerializer(serializers.Serializer[Any]):
 
     code = serializers.CharField(source="task.code")
     name = serializers.CharField(source="task.name")
-    weight = serializers.FloatField(help_text="In the board across tasks, at first.")
+    weight = serializers.FloatField(help_text="Default weight on the board across tasks.")
 
 
 class JointFileSerializer(serializers.Serializer[Any]):
     """A file that an archive of predictions or of training data must contain."""
 
     kind = serializers.ChoiceField(["predictions", "rows"])
-    place = serializers.CharField(help_text="In the archive.")
+    place = serializers.CharField(help_text="File name in the archive.")
     task = serializers.CharField()
-    evaluation_set = serializers.CharField(help_text="Of predictions; else empty.")
+    evaluation_set = serializers.CharField(
+        help_text="Test set of the predictions. Otherwise empty."
+    )
 
 
 class WholeCommunitySerializer(CommunitySerializer):
@@ -82,7 +91,7 @@ class WholeCommunitySerializer(CommunitySerializer):
 
     tasks = CommunityTaskSerializer(many=True)
     news = PostSerializer(many=True)
-    files = JointFileSerializer(many=True, help_text="What joint submissions of files hold.")
+    files = JointFileSerializer(many=True, help_text="Which files a joint submission must contain.")
 
     class Meta(CommunitySerializer.Meta):
         fields = (*CommunitySerializer.Meta.fields, "text", "tasks", "news", "files")  # type: ignore[assignment]
@@ -91,10 +100,10 @@ class WholeCommunitySerializer(CommunitySerializer):
 class CommunityChangeSerializer(serializers.Serializer[Any]):
     """The fields of a community to change; omitted fields stay as they are."""
 
-    name = request_field(CommunityForm, "name", required=False)
-    summary = request_field(CommunityForm, "summary")
-    text = request_field(CommunityForm, "text", help_text="Markdown.")
-    is_listed = request_field(CommunityForm, "is_listed", required=False)
+    name = build_request_field(CommunityForm, "name", required=False)
+    summary = build_request_field(CommunityForm, "summary")
+    text = build_request_field(CommunityForm, "text", help_text="Markdown.")
+    is_listed = build_request_field(CommunityForm, "is_listed", required=False)
     tracks = serializers.ListField(child=serializers.CharField(), required=False)
 
 
@@ -102,16 +111,16 @@ class PointsSerializer(serializers.Serializer[Any]):
     """A model's points in a task."""
 
     task = serializers.CharField()
-    model = serializers.CharField(help_text="The id of its submission.")
+    model = serializers.CharField(help_text="ID of its submission.")
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
 
 
 class CommunityLineSerializer(serializers.Serializer[Any]):
-    """A model's row on the board. No rank: it lacks results in tasks that count."""
+    """A model's row on the board. It has no rank if it lacks results in tasks that count."""
 
-    rank = serializers.CharField(help_text="2= is shared; empty: none.")
+    rank = serializers.CharField(help_text="Ranks with = are shared. Empty: no rank.")
     first = serializers.IntegerField(allow_null=True)
     last = serializers.IntegerField(allow_null=True)
     name = serializers.CharField(help_text="Empty: hidden.")
@@ -129,7 +138,7 @@ class CommunityColumnSerializer(serializers.Serializer[Any]):
 
     task = serializers.CharField()
     metric = serializers.CharField()
-    floor = serializers.FloatField(help_text="In percent: no points.")
+    floor = serializers.FloatField(help_text="Share in percent. No points.")
     weight = serializers.FloatField()
 
 
@@ -144,12 +153,12 @@ class NewJointSerializer(serializers.Serializer[Any]):
     """A new submission of one model to all tasks of a community."""
 
     kind = LateChoiceField(list_joint_kind_names)
-    name = request_field(JointForm, "name")
-    upload = serializers.UUIDField(required=False, allow_null=True, help_text="Of an archive.")
-    source = request_field(JointForm, "source")
-    revision = request_field(JointForm, "revision")
+    name = build_request_field(JointForm, "name")
+    upload = serializers.UUIDField(required=False, allow_null=True, help_text="For archives.")
+    source = build_request_field(JointForm, "source")
+    revision = build_request_field(JointForm, "revision")
     track = serializers.CharField(max_length=60, required=False, allow_blank=True)
-    description = request_field(JointForm, "description")
+    description = build_request_field(JointForm, "description")
 
 
 class JointModelSerializer(serializers.Serializer[Any]):
@@ -181,9 +190,11 @@ class JointSerializer(serializers.ModelSerializer[JointSubmission]):
 
 def _select_own_submissions(owner: User) -> QuerySet[JointSubmission]:
     """Return the user's joint submissions, with the submissions to tasks that they may see."""
-    visible = Submission.objects.filter(task__in=find_visible_tasks(owner)).select_related("task")
+    visible_submissions = Submission.objects.filter(
+        task__in=find_visible_tasks(owner)
+    ).select_related("task")
     # A log may have megabytes, and the list shows none.
-    models = Prefetch("submissions", visible.defer("log").order_by("task__code"))
+    models = Prefetch("submissions", visible_submissions.defer("log").order_by("task__code"))
     return JointSubmission.objects.filter(owner=owner).prefetch_related(models)
 
 
@@ -199,7 +210,7 @@ class CommunityPages(Pages):
 
 
 @extend_schema_view(get=extend_schema(operation_id="communities_list"))
-class Communities(generics.ListAPIView[Community]):
+class CommunityList(generics.ListAPIView[Community]):
     """The communities that the caller may see."""
 
     is_public = True
@@ -223,10 +234,10 @@ class CommunityView(APIView):
 
     @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
     def patch(self, request: Request, slug: str) -> Response:
-        """Change a community's text, visibility and tracks. Owners only."""
-        community, actor = find_visible_community(request, slug), person(request)
+        """Change a community's texts, visibility and tracks. Owners only."""
+        community, actor = find_visible_community(request, slug), get_person(request)
         # Before the body is read: others get a refusal, and no errors about their fields.
-        check_can_run(actor, community)
+        check_can_manage(actor, community)
         changes = read(CommunityChangeSerializer, request)
         names = ("name", "summary", "text", "is_listed", "tracks")
         values = {name: getattr(community, name) for name in names}
@@ -252,10 +263,10 @@ class CommunityView(APIView):
 
 
 def _describe_file(kind: str, part: JointPart) -> dict[str, str]:
-    """Return the archive's file for a part of a joint submission, as the API describes it."""
+    """Return the API's description of the archive's file for a part of a joint submission."""
     return {
         "kind": kind,
-        "place": f"{part.place}.jsonl",
+        "place": f"{part.archive_path}.jsonl",
         "task": part.task.code,
         "evaluation_set": part.version.evaluation_set.name if part.version else "",
     }
@@ -268,25 +279,28 @@ class CommunityBoardView(APIView):
     @extend_schema(
         operation_id="communities_board",
         parameters=[
-            weights("`w_` with a task: `w_nli=2`."),
-            OpenApiParameter("track", description="One of its tracks."),
+            build_weights_parameter("A weight for a task, as `w_CODE`: `w_nli=2`."),
+            OpenApiParameter("track", description="One of the community's tracks."),
         ],
         responses=CommunityBoardSerializer,
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Return the board across tasks. `w_<task>` sets a task's weight, `track` a track."""
+        """Return the board across tasks.
+
+        `w_<task>` sets a task's weight. `track` selects the models of one track.
+        """
         check_query(request, "track", prefixes=(WEIGHT_PREFIX,))
         community = find_visible_community(request, slug)
         entries = list_visible_entries(request.user, community)
         board = build_board(community, entries, request.query_params.dict())
-        fields = {f"{WEIGHT_PREFIX}{head.task.code}" for head in board.heads}
+        fields = {f"{WEIGHT_PREFIX}{head.task.code}" for head in board.columns}
         weight_fields = {name for name in request.query_params if name.startswith(WEIGHT_PREFIX)}
         # The page ignores such weights. A program should learn that they have no effect.
-        wrong_fields = set(board.unread) | (weight_fields - fields)
+        wrong_fields = set(board.invalid_parameters) | (weight_fields - fields)
         if wrong_fields:
-            message = "A weight is a number from 0 to 8, of a task that is here."
+            message = "A weight must be a number from 0 to 8, for a task of this community."
             raise serializers.ValidationError({name: [message] for name in wrong_fields})
-        columns = [head._asdict() | {"task": head.task.code} for head in board.heads]
+        columns = [head._asdict() | {"task": head.task.code} for head in board.columns]
         body = {"columns": columns, "lines": [_describe_line(line) for line in board.lines]}
         return Response(CommunityBoardSerializer(body).data)
 
@@ -314,7 +328,7 @@ def _describe_line(line: BoardLine) -> dict[str, Any]:
 
 
 @extend_schema_view(get=extend_schema(operation_id="communities_submissions"))
-class JointSubmissions(generics.ListAPIView[JointSubmission]):
+class JointSubmissionList(generics.ListAPIView[JointSubmission]):
     """The caller's joint submissions to a community, newest first."""
 
     serializer_class = JointSerializer
@@ -326,7 +340,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
     def get_queryset(self) -> QuerySet[JointSubmission]:
         """Return the person's joint submissions to the community."""
         community = find_visible_community(self.request, self.kwargs["slug"])
-        return _select_own_submissions(person(self.request)).filter(community=community)
+        return _select_own_submissions(get_person(self.request)).filter(community=community)
 
     @write("communities_submit", NewJointSerializer, {201: JointSerializer})
     def post(self, request: Request, slug: str) -> Response:
@@ -335,7 +349,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
         422 with the code `joint` if some tasks refuse; the message lists them with their
            reasons.
         """
-        community, owner = find_visible_community(request, slug), person(request)
+        community, owner = find_visible_community(request, slug), get_person(request)
         fields = read(NewJointSerializer, request)
         # The upload itself, of this person, in place of its id.
         fields["upload"] = find_upload(owner, fields.get("upload"))
@@ -345,12 +359,12 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
 
 
 urlpatterns = [
-    path("communities/", Communities.as_view(), name="communities"),
+    path("communities/", CommunityList.as_view(), name="communities"),
     path("communities/<slug:slug>/", CommunityView.as_view(), name="community"),
     path("communities/<slug:slug>/board/", CommunityBoardView.as_view(), name="community-board"),
     path(
         "communities/<slug:slug>/submissions/",
-        JointSubmissions.as_view(),
+        JointSubmissionList.as_view(),
         name="joint-submissions",
     ),
 ]

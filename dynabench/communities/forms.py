@@ -7,32 +7,32 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES
+from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES_MESSAGE
 from core.mail.addresses import AddressField
 from dynabench.communities.joint_services import list_joint_kinds
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.rules import MAX_WEIGHT
 from tasks.models import Task
-from tasks.models.proposal import CODE
+from tasks.models.proposal import validate_code
 
 MAX_TEXT_CHARS = 100_000
 
 
 class CommunityProposalForm(forms.Form):
-    """A form for the proposal of a community."""
+    """A form for proposing a community."""
 
     name = forms.CharField(label=_("Name"), max_length=100)
     slug = forms.CharField(
-        label=_("Address"),
+        label=_("URL name"),
         max_length=40,
-        validators=[CODE],
-        help_text=_("The end of its page's address: small letters, digits and hyphens."),
+        validators=[validate_code],
+        help_text=_("Lowercase letters, numbers, hyphens: my-community"),
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
     goal = forms.CharField(
         label=_("Goal"),
         max_length=2000,
-        help_text=_("What its tasks find out together, and for whom."),
+        help_text=_("What the community's tasks explore together, and for whom."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
 
@@ -43,30 +43,30 @@ class CommunityDecisionForm(forms.Form):
     approve = forms.TypedChoiceField(
         label=_("Decision"),
         # Translators: button: say no to an invitation or proposal
-        choices=[("yes", _("Approve: found the community")), ("no", _("Decline"))],
+        choices=[("yes", _("Approve and create the community")), ("no", _("Decline"))],
         coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,
     )
-    slug = forms.CharField(label=_("Address"), max_length=40, validators=[CODE])
+    slug = forms.CharField(label=_("URL name"), max_length=40, validators=[validate_code])
     reason = forms.CharField(
         label=_("Reason"),
         max_length=2000,
         required=False,
-        help_text=_("The proposer reads it. Needed to decline."),
+        help_text=_("The proposer sees this. Required if you decline."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
 
 
 class CommunityForm(forms.ModelForm):
-    """A form for a community's text, visibility and tracks."""
+    """A form for a community's texts, visibility and tracks."""
 
     tracks = forms.CharField(
         label=_("Tracks"),
         required=False,
         max_length=2000,
         help_text=_(
-            "One a line, such as “up to 10 million words”: joint submissions choose one, and the "
-            "board shows each by itself. None: there are no tracks."
+            "One per line, for example “up to 10 million words”. Each joint submission "
+            "belongs to one track. Leave empty for no tracks."
         ),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
@@ -75,7 +75,7 @@ class CommunityForm(forms.ModelForm):
         label=_("Text"),
         required=False,
         max_length=MAX_TEXT_CHARS,
-        help_text=_("Markdown: who you are, what you want, how to take part."),
+        help_text=_("Markdown. Say who you are, what you want, and how to take part."),
         widget=forms.Textarea(attrs={"rows": 12}),
     )
 
@@ -85,11 +85,11 @@ class CommunityForm(forms.ModelForm):
         labels = {
             "name": _("Name"),
             "summary": _("Summary"),
-            "is_listed": _("Everybody sees the community"),
+            "is_listed": _("Visible to everyone"),
         }
         help_texts = {
-            "summary": _("One sentence for the list."),
-            "is_listed": _("Otherwise its owners and the members of its tasks."),
+            "summary": _("One sentence for the list of communities."),
+            "is_listed": _("Otherwise only the community's owners and its tasks' members see it."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -109,17 +109,17 @@ class LogoForm(forms.Form):
     logo = forms.FileField(label=_("Logo"), help_text=_("PNG, JPEG, WebP or GIF."))
 
     def clean_logo(self) -> Any:
-        """Return the uploaded file; an error if it is too large."""
+        """Return the uploaded file. Raises ValidationError if it is too large."""
         file = self.cleaned_data["logo"]
         if file.size > MAX_BYTES:
-            raise forms.ValidationError(TOO_MANY_BYTES)
+            raise forms.ValidationError(TOO_MANY_BYTES_MESSAGE)
         return file
 
 
 class OwnerForm(forms.Form):
-    """A form for a new owner's email address, which is typed so that none is revealed."""
+    """A form for a new owner's email address. It offers no addresses, so that none is revealed."""
 
-    email = AddressField(label=_("E-mail address of the account"))
+    email = AddressField(label=_("Email address of the account"))
 
 
 class PostForm(forms.ModelForm):
@@ -173,47 +173,47 @@ class JoinForm(forms.Form):
 class JointForm(forms.Form):
     """A form for submitting one model to all tasks."""
 
-    name = forms.CharField(label=_("Name of the model"), max_length=100)
+    name = forms.CharField(label=_("Model name"), max_length=100)
     kind = forms.ChoiceField(label=_("Kind"))
     upload = forms.FileField(
-        # Translators: button: put away, not used any more
+        # Translators: noun: a .zip or .tar file
         label=_("Archive"),
         required=False,
         help_text=_(".zip, .tar or .tar.gz."),
     )
     source = forms.CharField(
-        label=_("Id on the hub"),
+        label=_("Hugging Face model ID"),
         required=False,
         max_length=500,
-        help_text=_("Such as organisation/name."),
+        help_text=_("For example organisation/name."),
     )
     revision = forms.CharField(
         # Translators: noun: a version in a repository
         label=_("Commit"),
         required=False,
         max_length=100,
-        help_text=_("All 40 hexadecimal digits."),
+        help_text=_("The full commit hash, 40 characters."),
     )
     description = forms.CharField(
         label=_("Description"),
         required=False,
         max_length=20_000,
         widget=forms.Textarea({"rows": 5}),
-        help_text=_("Markdown, for the card of each submission."),
+        help_text=_("Markdown. Shown on the card of each submission."),
     )
 
     def __init__(self, community: Community, kinds: Sequence[str], *args: Any) -> None:
         """Offer the kinds of models that the tasks accept, and the community's tracks."""
         super().__init__(*args)
-        kind = self.fields["kind"]
+        kind_field = self.fields["kind"]
         choices = [
-            (one.name, joint.words) for one, joint in list_joint_kinds() if one.name in kinds
+            (kind.name, joint.words) for kind, joint in list_joint_kinds() if kind.name in kinds
         ]
         # Only those that one of its tasks takes.
-        kind.choices = choices  # type: ignore[attr-defined]
+        kind_field.choices = choices  # type: ignore[attr-defined]
         if community.tracks:
             self.fields["track"] = forms.ChoiceField(
                 label=_("Track"),
                 choices=[(track, track) for track in community.tracks],
-                help_text=_("How much the model was trained on."),
+                help_text=_("How much data the model was trained on."),
             )

@@ -1,4 +1,4 @@
-"""Writes: one model submitted to all tasks of a community, to all of them or to none."""
+"""Writes about joint submissions: a model is submitted to all tasks of a community, or to none."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +12,22 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
-from core.accounts.services import annotator_of, log
+from core.accounts.services import get_annotator, log
 from core.errors import Invalid, Refused
-from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
-from core.files.storage.disk import scratch
+from core.files.bounded import MIB, Bounds, OutOfBounds, run_bounded
+from core.files.storage.disk import open_scratch_folder
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.selectors import list_visible_entries
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack_archive
-from evaluation.isolation.uploads.chunked import MAX_OPEN_UPLOADS, add_file, assemble, discard
+from evaluation.isolation.uploads.chunked import (
+    MAX_OPEN_UPLOADS,
+    add_file,
+    assemble_upload,
+    discard_upload,
+)
 from evaluation.isolation.uploads.model_folders import remove_macos_files
-from evaluation.kinds import KINDS, Joint, Kind, kinds_of
+from evaluation.kinds import KINDS, JointSettings, Kind, find_kinds
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.services import check_quota, submit_model
@@ -37,14 +42,17 @@ FILE_SUFFIX = ".jsonl"
 
 @dataclass(frozen=True)
 class JointPart:
-    """The part of a joint submission that goes to one task, or to one set of it."""
+    """The part of a joint submission that goes to one task, or to one of its evaluation sets.
+
+    version: the evaluation set, for predictions. upload: the part's file, once stored.
+    """
 
     task: Task
     version: EvaluationSetVersion | None = None
     upload: Upload | None = None
 
     @property
-    def place(self) -> str:
+    def archive_path(self) -> str:
         """Return the part's path in the archive, without extension.
 
         `nli/reviews` for predictions on a set, `nli` for the rows of a task.
@@ -54,22 +62,22 @@ class JointPart:
 
 
 class JointRefused(Refused):
-    """Raised when some task refuses a joint submission, so that nothing was submitted.
+    """Raised if a task refuses a joint submission, so that nothing was submitted.
 
-    answers: each task's reason by its code; "": it would accept the submission.
+    reasons: each task's reason by its code, or "" if it would accept the submission.
     """
 
     code = "joint"
     status = 422
 
-    def __init__(self, answers: Mapping[str, str]) -> None:
+    def __init__(self, reasons: Mapping[str, str]) -> None:
         """Compose the message from the tasks' reasons."""
-        reasons = "; ".join(f"{code}: {words}" for code, words in answers.items() if words)
-        super().__init__(_("Nothing was submitted. %(said)s") % {"said": reasons})
-        self.answers = answers
+        listed_reasons = "; ".join(f"{code}: {words}" for code, words in reasons.items() if words)
+        super().__init__(_("We couldn't submit the model. %(said)s") % {"said": listed_reasons})
+        self.reasons = reasons
 
 
-def list_joint_kinds() -> list[tuple[Kind, Joint]]:
+def list_joint_kinds() -> list[tuple[Kind, JointSettings]]:
     """Return the kinds of models that can be submitted jointly, in the form's order."""
     kinds = [(kind, kind.joint) for kind in KINDS.values() if kind.joint]
     return sorted(kinds, key=lambda pair: pair[1].place)
@@ -80,7 +88,7 @@ def list_joint_kind_names() -> list[str]:
     return [kind.name for kind, _joint in list_joint_kinds()]
 
 
-def get_joint_settings(kind: str) -> Joint | None:
+def get_joint_settings(kind: str) -> JointSettings | None:
     """Return the joint-submission settings of a kind.
 
     None if the kind is unknown or cannot be submitted jointly.
@@ -91,14 +99,14 @@ def get_joint_settings(kind: str) -> Joint | None:
 def list_parts(user: Person, community: Community, kind: str) -> list[JointPart]:
     """Return the parts of a joint submission of this kind.
 
-    One per task that accepts the kind and to which the person may submit; for predictions,
-    one per set whose inputs may be downloaded.
+    There is one part for each task that accepts the kind and that the person may submit to. For
+    predictions, there is one part for each set with downloadable inputs.
     """
     tasks = [
         entry.task
         for entry in list_visible_entries(user, community)
         if entry.task.config.kind == "examples"
-        and kind in kinds_of(entry.task.config)
+        and kind in find_kinds(entry.task.config)
         and can_submit(user, entry.task)
     ]
     joint = get_joint_settings(kind)
@@ -129,25 +137,27 @@ def submit_jointly(
     3. Store the files, then all submissions (`_store_joint`).
     4. Delete the uploaded archive.
 
-    upload: an archive of the model folder, or with a file for each task. A language model
-    is prompted in each task's own words.
-    The files are stored before any lock is taken; then one transaction makes all
-    submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused,
+    upload: an archive of the model folder, or of one file per task. A language model gets each
+    task's own prompt. The files are stored before any lock is taken; then one transaction makes all
+    submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused or
     UploadRefused.
     """
     joint_settings = get_joint_settings(kind)
     if joint_settings is None:
-        raise Invalid(_("Choose one of the kinds."), field="kind")
+        raise Invalid(_("Choose a kind of model from the list."), field="kind")
     # A community with tracks needs one of them, and one without takes none.
     if (track or community.tracks) and track not in community.tracks:
-        raise Invalid(_("Choose one of the community's tracks."), field="track")
+        raise Invalid(_("Choose a track from the list."), field="track")
     if upload is None and joint_settings.needs_file:
-        raise Invalid(_("Choose the archive."), field="upload")
+        raise Invalid(_("Choose an archive to upload."), field="upload")
     parts = list_parts(owner, community, kind)
     if not parts:
-        raise Invalid(_("No task of this community takes that kind."), field="kind")
+        raise Invalid(
+            _("No task in this community accepts this kind of model. Choose another kind."),
+            field="kind",
+        )
     # Made here, where no lock is held: each submission shows it as its owner's name.
-    annotator_of(owner)
+    get_annotator(owner)
     card = ModelCard(description=description)
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
@@ -155,30 +165,30 @@ def submit_jointly(
     with _open_files(parts, joint_settings, upload) as files:
         joint = _store_joint(community, owner, files, fields, track)
     if upload:
-        discard(upload)
+        discard_upload(upload)
     return joint
 
 
 def _check_quotas(parts: Sequence[JointPart], owner: User) -> None:
     """Check each task's quota before large files are copied. Raises JointRefused."""
-    with _collect_answers(parts) as answers:
+    with _collect_refusal_reasons(parts) as reasons:
         for part in parts:
             try:
                 check_quota(part.task, owner)
             except Refused as error:
-                answers[part.task.code] = str(error)
+                reasons[part.task.code] = str(error)
 
 
 @contextmanager
-def _collect_answers(parts: Sequence[JointPart]) -> Iterator[dict[str, str]]:
-    """Yield a dictionary in which the caller stores each task's reason, by code.
+def _collect_refusal_reasons(parts: Sequence[JointPart]) -> Iterator[dict[str, str]]:
+    """Yield a dictionary in which the caller stores why a task refuses, by the task's code.
 
-    Raises JointRefused afterwards if a task refused.
+    All reasons are "" at first. Raises JointRefused afterwards if a task refused.
     """
-    answers = {part.task.code: "" for part in parts}
-    yield answers
-    if any(answers.values()):
-        raise JointRefused(answers)
+    reasons = {part.task.code: "" for part in parts}
+    yield reasons
+    if any(reasons.values()):
+        raise JointRefused(reasons)
 
 
 def _store_joint(
@@ -190,7 +200,7 @@ def _store_joint(
 ) -> JointSubmission:
     """Store the files, then all rows in one transaction.
 
-    If that fails, deletes the files again.
+    files: each part with its local file, or None. If storing fails, delete the files again.
     """
     stored_parts: list[JointPart] = []
     # A person may have few open uploads; these exist for a moment and belong together.
@@ -201,7 +211,12 @@ def _store_joint(
                 with path.open("rb") as file:
                     size = path.stat().st_size
                     stored_upload = add_file(
-                        owner, part.place.replace("/", "-"), size, file, most_open=most_open
+                        owner,
+                        # An upload has a plain file name, but the archive may have folders.
+                        part.archive_path.replace("/", "-"),
+                        size,
+                        file,
+                        max_open_uploads=most_open,
                     )
                 part = replace(part, upload=stored_upload)
             stored_parts.append(part)
@@ -216,7 +231,7 @@ def _store_joint(
         # Files are outside of the transaction, so nothing else would ever delete them.
         for part in stored_parts:
             if part.upload:
-                discard(part.upload)
+                discard_upload(part.upload)
         raise
     return joint
 
@@ -229,7 +244,7 @@ def _submit_all(
     Raises JointRefused, which rolls the submissions back.
     """
     submissions = []
-    with _collect_answers(parts) as answers:
+    with _collect_refusal_reasons(parts) as reasons:
         for part in parts:
             try:
                 # A savepoint, so that after a refusal the other tasks are asked, too.
@@ -242,7 +257,7 @@ def _submit_all(
                         **fields,
                     )
             except Refused as error:
-                answers[part.task.code] = str(error)
+                reasons[part.task.code] = str(error)
             else:
                 submissions.append(submission)
     return submissions
@@ -250,59 +265,64 @@ def _submit_all(
 
 @contextmanager
 def _open_files(
-    parts: Sequence[JointPart], joint_settings: Joint, upload: Upload | None
+    parts: Sequence[JointPart], joint_settings: JointSettings, upload: Upload | None
 ) -> Iterator[list[tuple[JointPart, Path | None]]]:
     """Yield each part with its local file, or None if it has no file.
 
-    Raises Invalid, JointRefused, UploadRefused.
+    Raises Invalid, JointRefused or UploadRefused.
     """
     if upload is None:
         yield [(part, None) for part in parts]
         return
-    with assemble(upload) as path, scratch() as folder:
+    with assemble_upload(upload) as path, open_scratch_folder() as folder:
         # The archive is the model itself, the same for each task.
         if joint_settings.file_for == "model":
             yield [(part, path) for part in parts]
             return
         # In a process of its own with little memory: the archive is a stranger's.
         try:
-            bounded(partial(unpack_archive, path, folder / "files", ARCHIVE_LIMITS), UNPACK_BOUNDS)
+            run_bounded(
+                partial(unpack_archive, path, folder / "files", ARCHIVE_LIMITS), UNPACK_BOUNDS
+            )
         except (ArchiveRefused, OutOfBounds) as error:
             raise Invalid(str(error), field="upload") from None
         # Archives of macOS hold a second file for each, which would belong to no task.
         remove_macos_files(folder / "files")
-        yield _find_files(parts, folder / "files")
+        yield _match_files(parts, folder / "files")
 
 
 def _strip_suffix(name: str) -> str:
-    """Return the `JointPart.place` of a file name; the extension is case-insensitive."""
+    """Return a file name without `FILE_SUFFIX`, in upper or lower case.
+
+    The result can be compared with `JointPart.archive_path`.
+    """
     return name[: -len(FILE_SUFFIX)] if name.lower().endswith(FILE_SUFFIX) else name
 
 
-def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPart, Path | None]]:
+def _match_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPart, Path | None]]:
     """Return each part with its file, such as `nli/reviews.jsonl`.
 
-    A task with only one part may also use `nli.jsonl`. Raises Invalid, JointRefused.
+    A task with only one part may also use `nli.jsonl`. Raises Invalid or JointRefused.
     """
     files = (path for path in folder.rglob("*") if path.is_file())
-    file_at = {_strip_suffix(str(path.relative_to(folder))): path for path in files}
+    files_by_stem = {_strip_suffix(str(path.relative_to(folder))): path for path in files}
     part_counts = Counter(part.task.code for part in parts)
-    places = {}
+    file_stems = {}
     for part in parts:
         code = part.task.code
         # People leave the folder out where it would hold a single file.
-        has_short_name = part_counts[code] == 1 and code in file_at
-        places[part] = code if has_short_name else part.place
-    strange_places = sorted(file_at.keys() - set(places.values()))
-    if strange_places:
-        allowed_files = ", ".join(f"{place}{FILE_SUFFIX}" for place in places.values())
-        message = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
+        has_short_name = part_counts[code] == 1 and code in files_by_stem
+        file_stems[part] = code if has_short_name else part.archive_path
+    unknown_stems = sorted(files_by_stem.keys() - set(file_stems.values()))
+    if unknown_stems:
+        allowed_files = ", ".join(f"{file_stem}{FILE_SUFFIX}" for file_stem in file_stems.values())
+        message = _("%(file)s doesn't match any task. The archive must contain %(wanted)s.")
         # A stranger's name of a file: escaped, and cut where it is very long.
-        name = ascii(strange_places[0])[1:121]
+        name = ascii(unknown_stems[0])[1:121]
         raise Invalid(message % {"file": name, "wanted": allowed_files}, field="upload")
-    with _collect_answers(parts) as answers:
-        for part, place in places.items():
-            if place not in file_at:
-                words = {"file": f"{part.place}{FILE_SUFFIX}"}
-                answers[part.task.code] = _("The archive lacks %(file)s.") % words
-    return [(part, file_at[place]) for part, place in places.items()]
+    with _collect_refusal_reasons(parts) as reasons:
+        for part, file_stem in file_stems.items():
+            if file_stem not in files_by_stem:
+                values = {"file": f"{part.archive_path}{FILE_SUFFIX}"}
+                reasons[part.task.code] = _("%(file)s is missing from the archive.") % values
+    return [(part, files_by_stem[file_stem]) for part, file_stem in file_stems.items()]

@@ -1,4 +1,4 @@
-"""A community: its text, owners, tasks, news, and what was submitted to all of its tasks."""
+"""Communities: their texts, owners, tasks, news, and models submitted to all of their tasks."""
 
 from django.conf import settings
 from django.db import models
@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop
 
 from evaluation.models import Submission
 from tasks.models import Task, TaskProposal
-from tasks.models.proposal import CODE
+from tasks.models.proposal import validate_code
 
 
 def logo_path(community: "Community", name: str) -> str:
@@ -18,7 +18,7 @@ def logo_path(community: "Community", name: str) -> str:
 class Community(models.Model):
     """A group of people who maintain tasks together."""
 
-    slug = models.CharField(max_length=40, unique=True, validators=[CODE])
+    slug = models.CharField(max_length=40, unique=True, validators=[validate_code])
     name = models.CharField(max_length=100)
     summary = models.CharField(max_length=200, blank=True)
     text = models.TextField(blank=True, help_text="Markdown.")
@@ -26,11 +26,12 @@ class Community(models.Model):
     logo = models.FileField(upload_to=logo_path, max_length=200, blank=True, editable=False)
     # A new community is written by its owners before strangers see it.
     is_listed = models.BooleanField(
-        default=False, help_text="Everybody sees it. Otherwise its owners and its tasks' members."
+        default=False,
+        help_text=("Visible to everyone. Otherwise only to its owners and members of its tasks."),
     )
     # Names in the order in which pages offer them; empty: there are no tracks.
     tracks = models.JSONField(
-        default=list, blank=True, help_text="What a joint submission says of its training budget."
+        default=list, blank=True, help_text="Training budgets that joint submissions can choose."
     )
     owners = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="communities")
     made_at = models.DateTimeField(db_default=Now())
@@ -54,7 +55,7 @@ class CommunityTask(models.Model):
     # A declined task has no row: it may ask again.
     state = models.CharField(max_length=5, choices=State, default=State.ASKED)
     # Readers may choose other weights, in the address of the board.
-    weight = models.FloatField(default=1, help_text="In the board across tasks, at first.")
+    weight = models.FloatField(default=1, help_text="Default weight on the board across tasks.")
     since = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -88,7 +89,7 @@ class Post(models.Model):
 
 
 class CommunityProposal(models.Model):
-    """A proposal for a new community, which administrators decide."""
+    """A proposal for a new community, on which administrators decide."""
 
     class State(models.TextChoices):
         WAITING = gettext_noop("waiting")
@@ -100,11 +101,11 @@ class CommunityProposal(models.Model):
     )
     name = models.CharField(max_length=100)
     # Not unique: two people may propose the same address, of whom one gets it.
-    slug = models.CharField(max_length=40, validators=[CODE])
-    goal = models.TextField(help_text="What its tasks find out together, and for whom.")
+    slug = models.CharField(max_length=40, validators=[validate_code])
+    goal = models.TextField(help_text="What its tasks explore together, and for whom.")
     # Indexed, as administrators' pages ask for those that wait.
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)
-    reason = models.TextField(blank=True, help_text="The proposer reads it.")
+    reason = models.TextField(blank=True, help_text="Shown to the proposer.")
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )

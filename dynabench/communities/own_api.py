@@ -1,6 +1,6 @@
-"""The API of what a community's owners do, and of who wants one or wants to join one.
+"""The API for a community's owners, and for people who propose one or want a task to join one.
 
-It asks the services of the pages, which refuse the same.
+It calls the services of the pages, so the same rules apply.
 """
 
 from typing import Any
@@ -17,26 +17,29 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
-from core.accounts.people import person
-from core.mail.addresses import AddressInRequest
+from core.accounts.people import get_person
+from core.mail.addresses import AddressSerializerField
 from core.web.api import NewestFirst, read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from dynabench.communities import services
 from dynabench.communities.api import PostSerializer, find_visible_community
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm, PostForm
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
-from dynabench.communities.permissions import can_run
+from dynabench.communities.permissions import can_manage
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.rules import MAX_WEIGHT
 from dynabench.communities.selectors import select_owned_tasks
-from tasks.permissions import can_own, can_see, look_up_roles
+from tasks.permissions import cache_roles, can_own, can_see
 
 
 class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]):
     """A proposal for a community, with the decision on it."""
 
     community = serializers.CharField(
-        source="community.slug", default=None, allow_null=True, help_text="That it founded."
+        source="community.slug",
+        default=None,
+        allow_null=True,
+        help_text="The community that was created.",
     )
 
     class Meta:
@@ -47,20 +50,20 @@ class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]
 class NewCommunityProposalSerializer(serializers.Serializer[Any]):
     """A new proposal for a community."""
 
-    name = request_field(CommunityProposalForm, "name")
-    slug = request_field(CommunityProposalForm, "slug")
-    goal = request_field(CommunityProposalForm, "goal")
+    name = build_request_field(CommunityProposalForm, "name")
+    slug = build_request_field(CommunityProposalForm, "slug")
+    goal = build_request_field(CommunityProposalForm, "goal")
 
 
 class CommunityDecisionSerializer(serializers.Serializer[Any]):
     """An administrator's decision on a proposed community."""
 
     approve = serializers.BooleanField()
-    slug = request_field(
-        CommunityDecisionForm, "slug", required=False, help_text="Else the proposed one."
+    slug = build_request_field(
+        CommunityDecisionForm, "slug", required=False, help_text="Default: the proposed one."
     )
-    reason = request_field(
-        CommunityDecisionForm, "reason", default="", help_text="Needed to decline."
+    reason = build_request_field(
+        CommunityDecisionForm, "reason", default="", help_text="Required if you decline."
     )
 
 
@@ -74,29 +77,29 @@ class CommunityOwnerSerializer(serializers.Serializer[Any]):
 class NewCommunityOwnerSerializer(serializers.Serializer[Any]):
     """The email address of a new owner."""
 
-    email = AddressInRequest(help_text="Of an account, confirmed.")
+    email = AddressSerializerField(help_text="Confirmed email address of an account.")
 
 
 class NewPostSerializer(serializers.Serializer[Any]):
     """A new item of news."""
 
-    title = request_field(PostForm, "title")
-    text = request_field(PostForm, "text", help_text="Markdown.")
+    title = build_request_field(PostForm, "title")
+    text = build_request_field(PostForm, "text", help_text="Markdown.")
 
 
 class CommunityEntrySerializer(serializers.Serializer[Any]):
     """A task in a community, or its request to join."""
 
     id = serializers.IntegerField()
-    task = serializers.CharField(help_text="Its code; empty: you may not see it.")
+    task = serializers.CharField(help_text="Task code. Empty: you can't see the task.")
     state = serializers.ChoiceField(CommunityTask.State.choices)
-    weight = serializers.FloatField(help_text="In the board across tasks, at first.")
+    weight = serializers.FloatField(help_text="Default weight on the board across tasks.")
 
 
 class NewCommunityEntrySerializer(serializers.Serializer[Any]):
     """A request that one of the caller's tasks join a community."""
 
-    task = serializers.CharField(help_text="Its code.")
+    task = serializers.CharField(help_text="Task code.")
 
 
 class CommunityEntryChangeSerializer(serializers.Serializer[Any]):
@@ -111,13 +114,13 @@ class OwnerView(APIView):
 
     write_scope = ApiToken.Scope.OWN
 
-    def run(self, slug: str) -> Community:
+    def get_owned_community(self, slug: str) -> Community:
         """Return the community, if the person is one of its owners.
 
         Raises Refused; Http404 if the person may not see it.
         """
         community = find_visible_community(self.request, slug)
-        services.check_can_run(person(self.request), community)
+        services.check_can_manage(get_person(self.request), community)
         return community
 
 
@@ -131,11 +134,11 @@ class CommunityProposals(OwnerView, generics.ListAPIView[CommunityProposal]):
 
     def get_queryset(self) -> QuerySet[CommunityProposal]:
         """Return the user's own proposals; administrators also get all pending ones."""
-        user = person(self.request)
-        is_listed = Q(proposer=user)
+        user = get_person(self.request)
+        is_readable = Q(proposer=user)
         if user.is_superuser:
-            is_listed |= Q(state=CommunityProposal.State.WAITING)
-        return CommunityProposal.objects.filter(is_listed).select_related("community")
+            is_readable |= Q(state=CommunityProposal.State.WAITING)
+        return CommunityProposal.objects.filter(is_readable).select_related("community")
 
     @write(
         "community_proposals_make",
@@ -145,7 +148,7 @@ class CommunityProposals(OwnerView, generics.ListAPIView[CommunityProposal]):
     def post(self, request: Request) -> Response:
         """Propose a community. An administrator decides on it."""
         fields = read(NewCommunityProposalSerializer, request)
-        proposal = propose_community(proposer=person(request), **fields)
+        proposal = propose_community(proposer=get_person(request), **fields)
         return Response(CommunityProposalSerializer(proposal).data, status.HTTP_201_CREATED)
 
 
@@ -153,7 +156,7 @@ class CommunityProposalView(OwnerView):
     @write("community_proposals_decide", CommunityDecisionSerializer, CommunityProposalSerializer)
     def patch(self, request: Request, pk: int) -> Response:
         """Approve a proposal, which creates the community, or decline it. Administrators only."""
-        actor = person(request)
+        actor = get_person(request)
         # For others there is no such address.
         if not actor.is_superuser:
             raise Http404
@@ -161,8 +164,8 @@ class CommunityProposalView(OwnerView):
         proposal = get_object_or_404(CommunityProposal, pk=pk)
         # The proposed address, unless the administrator chooses another one.
         decision = {"slug": proposal.slug} | read(CommunityDecisionSerializer, request)
-        decided = decide_community(proposal=proposal, actor=actor, **decision)
-        return Response(CommunityProposalSerializer(decided).data)
+        decided_proposal = decide_community(proposal=proposal, actor=actor, **decision)
+        return Response(CommunityProposalSerializer(decided_proposal).data)
 
 
 class CommunityOwners(OwnerView):
@@ -179,7 +182,7 @@ class CommunityOwners(OwnerView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """List the owners of a community. Owners only."""
-        return _respond_with_owners(self.run(slug))
+        return _respond_with_owners(self.get_owned_community(slug))
 
     @write(
         "community_owners_add",
@@ -188,9 +191,9 @@ class CommunityOwners(OwnerView):
     )
     def post(self, request: Request, slug: str) -> Response:
         """Make a person an owner. Owners only."""
-        community = self.run(slug)
+        community = self.get_owned_community(slug)
         fields = read(NewCommunityOwnerSerializer, request)
-        services.add_owner(community=community, actor=person(request), **fields)
+        services.add_owner(community=community, actor=get_person(request), **fields)
         return _respond_with_owners(community, status.HTTP_201_CREATED)
 
 
@@ -204,9 +207,9 @@ class CommunityOwner(OwnerView):
     @write("community_owners_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Remove an owner; owners may remove themselves. The last one cannot be removed."""
-        community = self.run(slug)
-        other: User = get_object_or_404(community.owners, pk=pk)
-        services.remove_owner(community=community, actor=person(request), user=other)
+        community = self.get_owned_community(slug)
+        owner: User = get_object_or_404(community.owners, pk=pk)
+        services.remove_owner(community=community, actor=get_person(request), user=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -214,9 +217,9 @@ class CommunityNews(OwnerView):
     @write("community_news_post", NewPostSerializer, {201: PostSerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Post a news item. Owners only."""
-        community = self.run(slug)
+        community = self.get_owned_community(slug)
         fields = read(NewPostSerializer, request)
-        post = services.post_news(community=community, actor=person(request), **fields)
+        post = services.post_news(community=community, actor=get_person(request), **fields)
         # The database sets the time of the post.
         post.refresh_from_db()
         return Response(PostSerializer(post).data, status.HTTP_201_CREATED)
@@ -226,8 +229,10 @@ class CommunityPost(OwnerView):
     @write("community_news_delete", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Delete a news item. Owners only."""
-        post = get_object_or_404(self.run(slug).posts.select_related("community"), pk=pk)
-        services.delete_post(post=post, actor=person(request))
+        post = get_object_or_404(
+            self.get_owned_community(slug).posts.select_related("community"), pk=pk
+        )
+        services.delete_post(post=post, actor=get_person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -237,21 +242,21 @@ class CommunityEntries(OwnerView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """List the community's tasks and the requests to join. Owners only."""
-        entries = list(self.run(slug).entries.select_related("task"))
-        user = person(request)
+        entries = list(self.get_owned_community(slug).entries.select_related("task"))
+        user = get_person(request)
         # One query for the roles in all tasks, which `_entry` asks about each.
-        look_up_roles(user, [entry.task for entry in entries])
+        cache_roles(user, [entry.task for entry in entries])
         rows = [_describe_entry(user, entry) for entry in entries]
         return Response(CommunityEntrySerializer(rows, many=True).data)
 
     @write("community_entries_add", NewCommunityEntrySerializer, {201: CommunityEntrySerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Request that a task of your own join. If you also own the community, it joins at once."""
-        community, user = find_visible_community(request, slug), person(request)
+        community, user = find_visible_community(request, slug), get_person(request)
         fields = read(NewCommunityEntrySerializer, request)
         task = select_owned_tasks(user).filter(code=fields["task"]).first()
         if task is None:
-            raise serializers.ValidationError({"task": ["You own no task of this code."]})
+            raise serializers.ValidationError({"task": ["You don't own a task with this code."]})
         entry = services.ask_to_join(community=community, task=task, actor=user)
         body = CommunityEntrySerializer(_describe_entry(user, entry)).data
         return Response(body, status.HTTP_201_CREATED)
@@ -267,7 +272,7 @@ class CommunityEntry(OwnerView):
     @write("community_entries_change", CommunityEntryChangeSerializer, CommunityEntrySerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
         """Admit a task, or change the weight of one that you may see. Owners only."""
-        community, user = self.run(slug), person(request)
+        community, user = self.get_owned_community(slug), get_person(request)
         entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
         changes = read(CommunityEntryChangeSerializer, request)
         # An owner of the community learns nothing about a hidden task, not even by an error.
@@ -285,9 +290,9 @@ class CommunityEntry(OwnerView):
     @write("community_entries_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Decline or remove a task. Owners of the community or of the task only."""
-        community, user = find_visible_community(request, slug), person(request)
+        community, user = find_visible_community(request, slug), get_person(request)
         entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
-        if not (can_run(user, community) or can_own(user, entry.task)):
+        if not (can_manage(user, community) or can_own(user, entry.task)):
             raise Http404
         services.remove_entry(entry=entry, actor=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

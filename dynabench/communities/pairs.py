@@ -1,4 +1,4 @@
-"""The board by language pair, of tasks whose examples say their pair in a field `pair`."""
+"""The board by language pair, for tasks with the language pair as a slice."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ PAIR_SLICE = "pair"
 class PairBoard:
     """The leaderboard of a task by language pair.
 
-    sources, targets: options of the filters. metrics: metrics that can be chosen.
+    pairs: the displayed pairs. sources, targets, metrics: the options of the filters. source,
+    target, metric: the selected options; an empty source or target selects all.
     """
 
     task: Task
@@ -43,7 +44,7 @@ class PairBoard:
 
     @property
     def rows(self) -> list[tuple[BoardLine, list[MeasuredScore]]]:
-        """Return each line with its points for each pair."""
+        """Return each line with its points for each displayed pair."""
         rows = []
         for line in self.lines:
             rows.append((line, [line.points.get(pair, NO_MEASUREMENT) for pair in self.pairs]))
@@ -51,29 +52,30 @@ class PairBoard:
 
 
 def filter_tasks_with_pairs(entries: Collection[CommunityTask]) -> list[Task]:
-    """Return the tasks whose examples are scored separately by language pair."""
+    """Return the tasks whose results are split by language pair."""
     return [entry.task for entry in entries if PAIR_SLICE in entry.task.config.slices]
 
 
 def build_pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
     """Return the public models of a task by language pair.
 
-    query: filters by source, target and metric.
+    query: the URL's parameters, with `source`, `target` and `metric`.
+
     Sets with secret answers are left out, because their scores by slice are secret, too.
-    The score is the unweighted mean over the displayed pairs; a model that lacks one has
-    none. It has no interval: the pairs share sentences, so their errors are not
+    A model's score is the unweighted mean over the displayed pairs; a model that lacks one has no
+    score. The score has no interval: the pairs share sentences, so their errors are not
     independent.
     """
-    from leaderboard.board.matrix import score_matrix  # loads numpy
+    from leaderboard.board.matrix import read_matrix  # loads numpy
 
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     # Those computed from examples: speed or memory has no value of a pair.
-    metrics = [name for name in matrix.metrics if name in matrix.drawn]
+    metrics = [name for name in matrix.metrics if name in matrix.drawn_metrics]
     metric = query.get("metric", "")
     if metric not in metrics:
         metric = matrix.main
-    values_of = _average_values(matrix, metric)
-    pairs = sorted(set().union(*values_of.values()))
+    values_by_model = _average_values(matrix, metric)
+    pairs = sorted(set().union(*values_by_model.values()))
     source, target = query.get("source", ""), query.get("target", "")
     sources, targets, shown_pairs = set(), set(), []
     for pair in pairs:
@@ -83,9 +85,11 @@ def build_pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
         if source in ("", pair_source) and target in ("", pair_target):
             shown_pairs.append(pair)
     entrants = [
-        Entrant(str(model.id), model.name, model.team or model.owner, "", values_of[model.id], {})
+        Entrant(
+            str(model.id), model.name, model.team or model.owner, "", values_by_model[model.id], {}
+        )
         for model in matrix.models
-        if model.id in values_of
+        if model.id in values_by_model
     ]
     # Each pair counts the same, and its points are the metric itself: the floor is 0.
     lines = rank_entrants(entrants, dict.fromkeys(shown_pairs, 1.0), dict.fromkeys(pairs, 0.0))
@@ -104,13 +108,17 @@ def build_pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
 
 def _average_values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, MeasuredScore]]:
     """Return a metric's mean over the open sets that count, in percent, by model id and pair."""
-    model_of: dict[UUID, UUID] = {}
+    model_ids: dict[UUID, UUID] = {}
     for model in matrix.models:
         # One model may have a file of predictions for each set.
-        model_of.update(dict.fromkeys(model.files, model.id))
-    open_sets = [each.version_id for each in matrix.sets if each.counts and not each.is_sealed]
+        model_ids.update(dict.fromkeys(model.files, model.id))
+    open_sets = [
+        evaluation_set.version_id
+        for evaluation_set in matrix.sets
+        if evaluation_set.counts and not evaluation_set.is_sealed
+    ]
     runs = filter_counting_runs(
-        EvaluationRun.objects.filter(version__in=open_sets, submission__in=model_of)
+        EvaluationRun.objects.filter(version__in=open_sets, submission__in=model_ids)
     )
     scores = Score.objects.filter(
         run__in=runs.filter(suite=EvaluationRun.Suite.PLAIN).values("pk"),
@@ -121,10 +129,12 @@ def _average_values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measu
     )
     percents: dict[UUID, dict[str, list[float]]] = {}
     for submission, slice_name, value in scores.values_list("run__submission", "slice", "value"):
-        by_pair = percents.setdefault(model_of[submission], {})
+        percents_by_pair = percents.setdefault(model_ids[submission], {})
         pair = slice_name.removeprefix(f"{PAIR_SLICE}=")
-        by_pair.setdefault(pair, []).append(100 * (value or 0.0))
+        percents_by_pair.setdefault(pair, []).append(100 * (value or 0.0))
     means = {}
-    for model_id, by_pair in percents.items():
-        means[model_id] = {pair: MeasuredScore(fmean(values)) for pair, values in by_pair.items()}
+    for model_id, percents_by_pair in percents.items():
+        means[model_id] = {
+            pair: MeasuredScore(fmean(values)) for pair, values in percents_by_pair.items()
+        }
     return means

@@ -1,4 +1,4 @@
-"""Writes: communities that people propose, and tasks that are proposed for one."""
+"""Writes about proposals: of communities, and of tasks for a community."""
 
 from typing import Any
 
@@ -8,17 +8,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from core.accounts.models import User
-from core.accounts.proposal_services import check_decision, lock_waiting, store_decision
+from core.accounts.proposal_services import check_decision, lock_waiting_proposal, store_decision
 from core.accounts.services import log
 from core.errors import Refused
-from core.text.taken_names import checked_name
+from core.text.taken_names import check_name
 from dynabench.communities.models import (
     Community,
     CommunityProposal,
     CommunityTask,
     ProposedTask,
 )
-from dynabench.communities.permissions import JOINED, can_propose, can_run, find_visible_communities
+from dynabench.communities.permissions import (
+    JOINED_STATE,
+    can_manage,
+    can_propose,
+    find_visible_communities,
+)
 from tasks.mails import build_decision_text, mail_administrators, mail_person
 from tasks.making.proposal_services import (
     decide_proposal,
@@ -29,10 +34,10 @@ from tasks.models import TaskProposal
 
 State = CommunityProposal.State
 DECISION_MESSAGES = {
-    "approved": gettext_noop("The proposal is approved."),
-    "declined": gettext_noop("The proposal is declined."),
+    "approved": gettext_noop("Proposal approved."),
+    "declined": gettext_noop("Proposal declined."),
 }
-"""What the person who decided a community or a task reads."""
+"""The confirmation shown to the person who decided, by the proposal's new state."""
 
 
 @transaction.atomic
@@ -44,10 +49,10 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     """
     locked_proposer = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
     if not can_propose(locked_proposer):
-        raise Refused(_("Confirm your e-mail address first."), code="communities", status=403)
+        raise Refused(_("Confirm your email address first."), code="communities", status=403)
     _check_slug(slug)
-    name = checked_name(name)
-    _check_waiting(
+    name = check_name(name)
+    _check_pending_count(
         CommunityProposal.objects.filter(proposer=locked_proposer, state=State.WAITING).count()
     )
     proposal = CommunityProposal.objects.create(
@@ -56,26 +61,26 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     log(proposer, "community.proposed", proposal)
     page = f"{settings.SITE_URL}/communities/proposals/{proposal.pk}/"
 
-    def write() -> tuple[str, str]:
-        subject = _("A community is proposed: %(name)s") % {"name": name}
+    def write_mail() -> tuple[str, str]:
+        subject = _("New community proposal: %(name)s") % {"name": name}
         return subject, build_decision_text(goal, page)
 
-    mail_administrators(write)
+    mail_administrators(write_mail)
     return proposal
 
 
-def _check_waiting(number: int) -> None:
-    """Check that a person with this many pending proposals may make another. Raises Refused."""
-    if number >= settings.NEW_TASKS_AT_ONCE:
-        message = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
-        raise Refused(message % {"number": number}, code="quota")
+def _check_pending_count(count: int) -> None:
+    """Check that a person with `count` pending proposals may make another. Raises Refused."""
+    if count >= settings.NEW_TASKS_AT_ONCE:
+        message = _("You have %(number)d open proposals. Wait until one of them is decided.")
+        raise Refused(message % {"number": count}, code="quota")
 
 
 def _check_slug(slug: str) -> None:
     """Check that a slug is free and not reserved for a page of the site. Raises Refused."""
     # These are addresses of pages beside the communities.
     if slug in ("proposals", "new") or Community.objects.filter(slug=slug).exists():
-        raise Refused(_("This address is taken. Take another one."), code="exists", field="slug")
+        raise Refused(_("This URL name is taken. Choose another one."), code="exists", field="slug")
 
 
 @transaction.atomic
@@ -85,11 +90,13 @@ def decide_community(
     """Approve a proposal, which creates the community, or decline it; email the proposer.
 
     The community is initially unlisted and owned by the proposer. Locks the proposal, so
-    that two administrators do not create two communities. Raises Refused, Invalid.
+    that two administrators do not create two communities. Raises Refused or Invalid.
     """
     may_decide = actor.is_superuser
     check_decision(may_decide=may_decide, approve=approve, reason=reason, code="communities")
-    locked_proposal = lock_waiting(CommunityProposal.objects.select_related("proposer"), proposal)
+    locked_proposal = lock_waiting_proposal(
+        CommunityProposal.objects.select_related("proposer"), proposal
+    )
     if approve:
         _check_slug(slug)
         # Unlisted, until its owner has written its page.
@@ -111,11 +118,14 @@ def decide_community(
 
 
 @transaction.atomic
-def ask_for_task(*, community: Community | None, actor: User, **request: Any) -> TaskProposal:
-    """Request the approval of a task, from a community's owners if one is named.
+def request_task_approval(
+    *, community: Community | None, actor: User, **request: Any
+) -> TaskProposal:
+    """Request the approval of a task. If a community is given, its owners may decide on it, too.
 
-    Administrators may always decide. request: the other arguments of `request_approval`, whose
-    locks apply. Raises Refused.
+    They and the administrators are emailed. A second request replaces the first one's community.
+    request: the other arguments of `request_approval`. Takes the locks of `request_approval`.
+    Raises Refused.
     """
     if community is None:
         proposal = request_approval(actor=actor, **request)
@@ -123,19 +133,21 @@ def ask_for_task(*, community: Community | None, actor: User, **request: Any) ->
         ProposedTask.objects.filter(proposal=proposal).delete()
         return proposal
     if not find_visible_communities(actor).filter(pk=community.pk).exists():
-        raise Refused(_("There is no such community."), code="community", field="community")
+        raise Refused(
+            _("This community doesn't exist. Choose another."), code="community", field="community"
+        )
     proposal = request_approval(actor=actor, **request)
     ProposedTask.objects.update_or_create(proposal=proposal, defaults={"community": community})
     page = f"{settings.SITE_URL}/new/proposals/{proposal.pk}/"
 
-    def write() -> tuple[str, str]:
+    def write_mail() -> tuple[str, str]:
         names = {"community": community.name, "name": proposal.name}
-        subject = _("A task needs approval for %(community)s: %(name)s") % names
+        subject = _("Task for approval in %(community)s: %(name)s") % names
         return subject, build_decision_text(proposal.goal, page)
 
     # `request_approval` has written to the administrators.
     for owner in community.owners.filter(is_active=True, is_superuser=False):
-        mail_person(owner, write)
+        mail_person(owner, write_mail)
     return proposal
 
 
@@ -145,7 +157,7 @@ def can_decide_task(user: User, proposal: TaskProposal) -> bool:
     Administrators may, and the owners of the community for which it is proposed.
     """
     link = ProposedTask.objects.filter(proposal=proposal).select_related("community").first()
-    return user.is_superuser or bool(link and can_run(user, link.community))
+    return user.is_superuser or bool(link and can_manage(user, link.community))
 
 
 @transaction.atomic
@@ -154,17 +166,19 @@ def decide_task(
 ) -> TaskProposal:
     """Decide on a proposed task; if approved, it joins the community it was proposed for.
 
-    Takes the locks of `decide_proposal`. Raises ConfigError, Refused.
+    Takes the locks of `decide_proposal`. Raises ConfigError or Refused.
     """
     if not can_decide_task(actor, proposal):
-        raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
+        raise Refused(
+            _("You can't decide this proposal. Ask an administrator."), code="new_tasks", status=403
+        )
     decided_proposal = decide_proposal(
         proposal=proposal, actor=actor, approve=approve, reason=reason, code=code, is_allowed=True
     )
     link = ProposedTask.objects.filter(proposal=proposal).first()
     # Its owners have decided, so they are not asked again whether it may join.
     if link and decided_proposal.task and approve:
-        defaults = {"state": JOINED}
+        defaults = {"state": JOINED_STATE}
         CommunityTask.objects.update_or_create(
             community=link.community, task=decided_proposal.task, defaults=defaults
         )

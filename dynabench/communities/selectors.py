@@ -6,44 +6,46 @@ from django.db.models import QuerySet
 
 from core.accounts.models import User
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
-from dynabench.communities.permissions import JOINED, find_visible_communities
+from dynabench.communities.permissions import JOINED_STATE, find_visible_communities
 from tasks.models import Task, TaskMember
-from tasks.permissions import OWNERS, Person, look_up_roles
+from tasks.permissions import OWNERS, Person, cache_roles
 from tasks.selectors import find_visible_tasks
 
 NEWS_PER_PAGE = 20
-"""The number of news on a page."""
+"""The number of news items on a page."""
 
 
 def list_visible_entries(user: Person, community: Community) -> list[CommunityTask]:
     """Return the community's tasks that the person may see, in the order of joining.
 
-    Also loads the person's roles in them. Three queries.
+    Also loads the person's roles in these tasks. Three queries.
     """
     # An order in a subquery costs time and changes nothing.
-    visible = find_visible_tasks(user).order_by()
+    visible_tasks = find_visible_tasks(user).order_by()
     # A community may hold private tasks, which others must not even see the names of.
-    rows = community.entries.filter(state=JOINED, task__in=visible.values("pk"))
+    rows = community.entries.filter(state=JOINED_STATE, task__in=visible_tasks.values("pk"))
     entries = list(rows.select_related("task"))
-    look_up_roles(user, [entry.task for entry in entries])
+    cache_roles(user, [entry.task for entry in entries])
     return entries
 
 
 def find_communities(task: Task, user: Person) -> Sequence[Community]:
     """Return the communities of the task that the person may see."""
-    holding = CommunityTask.objects.filter(task=task, state=JOINED).values("community")
-    return list(find_visible_communities(user).filter(pk__in=holding))
+    joined_communities = CommunityTask.objects.filter(task=task, state=JOINED_STATE).values(
+        "community"
+    )
+    return list(find_visible_communities(user).filter(pk__in=joined_communities))
 
 
 def select_waiting_proposals(user: User) -> QuerySet[CommunityProposal]:
     """Return the proposals that administrators have to decide; none for other people."""
-    waiting = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
-    return waiting if user.is_superuser else waiting.none()
+    waiting_proposals = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
+    return waiting_proposals if user.is_superuser else waiting_proposals.none()
 
 
 def select_owned_tasks(user: User) -> QuerySet[Task]:
     """Return the tasks that the person owns; all tasks for administrators."""
     if user.is_superuser:
         return Task.objects.all()
-    owned = TaskMember.objects.standing().filter(user=user, role__in=OWNERS)
-    return Task.objects.filter(pk__in=owned.values("task"))
+    owned_memberships = TaskMember.objects.select_effective().filter(user=user, role__in=OWNERS)
+    return Task.objects.filter(pk__in=owned_memberships.values("task"))

@@ -1,4 +1,4 @@
-"""A community's pages: the list, the page with tasks and news, the board across tasks, people."""
+"""The pages of communities: the list, one community, its board across tasks, its people."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,18 +10,18 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from core.accounts.people import person
-from core.accounts.services import annotator_of
+from core.accounts.people import get_person
+from core.accounts.services import get_annotator
 from core.text.markdown import render_markdown
-from core.web.htmx import form_status
+from core.web.htmx import get_form_status
 from core.web.lists import list_page
-from core.web.refusals import as_form_error
+from core.web.refusals import show_as_form_error
 from dynabench.cards import build_cards
 from dynabench.communities.board import build_board, list_data_rows
 from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm
 from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.pairs import build_pair_board, filter_tasks_with_pairs
-from dynabench.communities.permissions import can_propose, can_run, find_visible_communities
+from dynabench.communities.permissions import can_manage, can_propose, find_visible_communities
 from dynabench.communities.proposal_services import (
     DECISION_MESSAGES,
     decide_community,
@@ -32,9 +32,9 @@ from dynabench.communities.selectors import (
     list_visible_entries,
     select_waiting_proposals,
 )
+from leaderboard.board.previews import read_previews
 from leaderboard.people.ranking import select_ranking_lines
-from leaderboard.people.standings import list_standings, may_play
-from leaderboard.snapshots.previews import read_previews
+from leaderboard.people.standings import list_standings, may_use_rankings
 from tasks.contexts.media.views import FILE_HEADERS
 
 
@@ -45,16 +45,20 @@ def find_community(request: HttpRequest, slug: str) -> Community:
 
 def _build_frame(request: HttpRequest, community: Community, current_tab: str) -> dict[str, Any]:
     """Return the context that every page of the community needs. current_tab: its current tab."""
-    return {"community": community, "here": current_tab, "runs": can_run(request.user, community)}
+    return {
+        "community": community,
+        "here": current_tab,
+        "runs": can_manage(request.user, community),
+    }
 
 
 @login_not_required
 @require_safe
-def communities(request: HttpRequest) -> HttpResponse:
+def show_communities(request: HttpRequest) -> HttpResponse:
     """Show the communities that the person may see."""
     values: dict[str, Any] = {"communities": find_visible_communities(request.user)}
     if request.user.is_authenticated:
-        user = person(request)
+        user = get_person(request)
         values |= {
             "proposals": user.community_proposals.select_related("community"),
             "waiting": select_waiting_proposals(user),
@@ -64,16 +68,18 @@ def communities(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 @require_safe
-def community(request: HttpRequest, slug: str) -> HttpResponse:
+def show_community(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a community: its text, its news and the tasks that the person may see."""
     community = find_community(request, slug)
     tasks = [entry.task for entry in list_visible_entries(request.user, community)]
     # Of all tasks at once: the cards would ask for each.
-    tops = read_previews(tasks)
+    previews_by_task = read_previews(tasks)
     page = list_page(request, community.posts.all(), size=NEWS_PER_PAGE)
     values = _build_frame(request, community, "community") | {
         "text": render_markdown(community.text),
-        "cards": [replace(card, top=tops.get(card.task.pk)) for card in build_cards(tasks)],
+        "cards": [
+            replace(card, top=previews_by_task.get(card.task.pk)) for card in build_cards(tasks)
+        ],
         "page": page,
         "posts": [(post, render_markdown(post.text)) for post in page],
     }
@@ -82,7 +88,7 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
 
 @login_not_required
 @require_safe
-def logo(request: HttpRequest, slug: str) -> HttpResponse:
+def send_logo(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the logo, with the security headers of all pictures."""
     community = find_community(request, slug)
     try:
@@ -102,8 +108,8 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
 
 @login_not_required
 @require_safe
-def board(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the board across the tasks, by the reader's weights or the owners' defaults."""
+def show_board(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the board across the tasks, ranked by the reader's weights or the owners' defaults."""
     community = find_community(request, slug)
     entries = list_visible_entries(request.user, community)
     values = _build_frame(request, community, "board") | {
@@ -116,7 +122,7 @@ def board(request: HttpRequest, slug: str) -> HttpResponse:
 
 @login_not_required
 @require_safe
-def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
+def show_pair_board(request: HttpRequest, slug: str, code: str) -> HttpResponse:
     """Show the board of a task by language pair, with the reader's filters."""
     community = find_community(request, slug)
     tasks = filter_tasks_with_pairs(list_visible_entries(request.user, community))
@@ -131,12 +137,12 @@ def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
 
 @login_not_required
 @require_safe
-def data(request: HttpRequest, slug: str) -> HttpResponse:
+def show_data_board(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the data board: what a fixed model learned from each submission of rows."""
     community = find_community(request, slug)
     entries = list_visible_entries(request.user, community)
-    with_rows = [entry for entry in entries if entry.task.config.training_rows]
-    data_board = build_board(community, with_rows, request.GET.dict())
+    data_entries = [entry for entry in entries if entry.task.config.training_rows]
+    data_board = build_board(community, data_entries, request.GET.dict())
     values = _build_frame(request, community, "board") | {
         "board": data_board,
         "rows": list_data_rows(data_board),
@@ -145,39 +151,42 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_safe
-def people(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the ranking of people over the community's tasks, except sensitive ones."""
+def show_people(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the ranking of people across the community's tasks, except sensitive ones.
+
+    Raises Http404 for people who may not use rankings.
+    """
     community = find_community(request, slug)
-    me = annotator_of(person(request))
-    if not may_play(me):
+    annotator = get_annotator(get_person(request))
+    if not may_use_rankings(annotator):
         raise Http404
     tasks = [entry.task for entry in list_visible_entries(request.user, community)]
-    places = select_ranking_lines(
-        list_standings([task for task in tasks if not task.is_sensitive]), me.pseudonym
+    ranking_lines = select_ranking_lines(
+        list_standings([task for task in tasks if not task.is_sensitive]), annotator.pseudonym
     )
     values = _build_frame(request, community, "people") | {
-        "me": me,
+        "me": annotator,
         # People who are not in the ranking do not see it either.
-        "places": places if me.in_ranking else [],
+        "places": ranking_lines if annotator.in_ranking else [],
     }
     return render(request, "communities/people.html", values)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def propose(request: HttpRequest) -> HttpResponse:
+def show_proposal_form(request: HttpRequest) -> HttpResponse:
     """Show the form to propose a community, and store the proposal."""
     form = CommunityProposalForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
-        with as_form_error(form):
-            propose_community(proposer=person(request), **form.cleaned_data)
-            messages.success(request, _("Your proposal waits for an administrator."))
+        with show_as_form_error(form):
+            propose_community(proposer=get_person(request), **form.cleaned_data)
+            messages.success(request, _("Proposal sent. An administrator will decide."))
             return redirect("communities:communities")
     values = {"form": form, "may": can_propose(request.user)}
-    return render(request, "communities/propose.html", values, status=form_status(form))
+    return render(request, "communities/propose.html", values, status=get_form_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def proposal(request: HttpRequest, pk: int) -> HttpResponse:
+def show_proposal(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a proposal, and store the decision. Administrators only."""
     if not request.user.is_superuser:
         raise Http404
@@ -186,12 +195,12 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     form_data = request.POST if request.method == "POST" else None
     form = CommunityDecisionForm(form_data, initial={"slug": community_proposal.slug})
     if form.is_valid():
-        with as_form_error(form):
+        with show_as_form_error(form):
             decided_proposal = decide_community(
-                proposal=community_proposal, actor=person(request), **form.cleaned_data
+                proposal=community_proposal, actor=get_person(request), **form.cleaned_data
             )
             messages.success(request, _(DECISION_MESSAGES[decided_proposal.state]))
             return redirect("communities:communities")
     values = {"proposal": community_proposal, "form": form}
-    status = form_status(form)
+    status = get_form_status(form)
     return render(request, "communities/proposal.html", values, status=status)

@@ -1,4 +1,4 @@
-"""The request for approval on the pages of a task: its state, and the form that sends it."""
+"""The request for approval on a task's pages: its state, and the form for sending it."""
 
 from typing import Any
 
@@ -13,27 +13,27 @@ from tasks.permissions import can_own, needs_approval
 
 
 def build_approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
-    """Return the form for requesting approval, with a choice of community if the user sees any."""
+    """Return the form for requesting approval. It offers the communities that the person sees."""
     communities = find_visible_communities(request.user)
     if not communities:
         return ApprovalForm(data)
 
     # A class of its own, because a field of the shared form cannot know whose communities it lists.
-    class WithCommunity(ApprovalForm):
+    class CommunityApprovalForm(ApprovalForm):
         community = forms.ModelChoiceField(
             communities,
             to_field_name="slug",
             required=False,
             label=_("For a community"),
-            empty_label=_("none: an administrator decides"),
-            help_text=_("Its owners decide. Once approved, the task joins it."),
+            empty_label=_("No community (an administrator decides)"),
+            help_text=_("The community's owners decide. An approved task joins the community."),
         )
 
-    return WithCommunity(data)
+    return CommunityApprovalForm(data)
 
 
 def describe_approval(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """Return the state of the task's request for approval; empty if the task needs none.
+    """Return template values for the task's request for approval; empty if the task needs none.
 
     One query for a task that is not approved.
     """

@@ -1,4 +1,4 @@
-"""The API of a task's approval: its state, and the request for it, by the rules of the page."""
+"""The API of a task's approval: its state, and the request for it, with the rules of the page."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
-from core.accounts.people import person
+from core.accounts.people import get_person
 from core.errors import Invalid
 from core.web.api import read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from dynabench.communities.models import Community
 from dynabench.communities.permissions import find_visible_communities
-from dynabench.communities.proposal_services import ask_for_task
+from dynabench.communities.proposal_services import request_task_approval
 from tasks.access import ALL_KINDS, find_task
 from tasks.making.forms import ApprovalForm
 from tasks.models import Task, TaskProposal
@@ -27,33 +27,37 @@ from tasks.permissions import can_own, needs_approval
 class NewApprovalSerializer(serializers.Serializer[Any]):
     """A request for approval with the information on which it is decided."""
 
-    goal = request_field(
-        ApprovalForm, "goal", help_text="What the task finds out, and what its data is for."
+    goal = build_request_field(
+        ApprovalForm, "goal", help_text="What the task explores, and what its data is for."
     )
-    people = request_field(
-        ApprovalForm, "people", help_text="Who writes and judges, and about how many they are."
+    people = build_request_field(
+        ApprovalForm, "people", help_text="Who writes and judges, and about how many people."
     )
-    show = request_field(
-        ApprovalForm, "show", help_text="Everybody sees the task once it is approved."
+    show = build_request_field(
+        ApprovalForm, "show", help_text="Everyone can see the task once it is approved."
     )
     community = serializers.CharField(
         default="",
         allow_blank=True,
-        help_text="Its slug: its owners decide, too, and the task joins it. Empty: none.",
+        help_text="Community slug. Its owners can decide too, and the task joins it. Empty: none.",
     )
 
 
 class ApprovalSerializer(serializers.Serializer[Any]):
     """The state of a task's request for approval."""
 
-    is_needed = serializers.BooleanField(help_text="Before others than members see the task.")
-    state = serializers.ChoiceField(
-        TaskProposal.State.choices, allow_null=True, help_text="Null: nobody has asked yet."
+    is_needed = serializers.BooleanField(
+        help_text="Approval is required before anyone but members can see the task."
     )
-    goal = serializers.CharField(help_text="Empty before somebody asks, as the next three.")
+    state = serializers.ChoiceField(
+        TaskProposal.State.choices, allow_null=True, help_text="null: not requested yet."
+    )
+    goal = serializers.CharField(
+        help_text="Empty until approval is requested, like the next three fields."
+    )
     people = serializers.CharField()
-    community = serializers.CharField(help_text="Its slug.")
-    reason = serializers.CharField(help_text="Of the decision.")
+    community = serializers.CharField(help_text="Community slug.")
+    reason = serializers.CharField(help_text="Reason for the decision.")
     show = serializers.BooleanField()
 
 
@@ -75,10 +79,10 @@ class ApprovalView(APIView):
         Responds with 409 if the task needs no approval (`approved`) or a request is pending
         (`waiting`).
         """
-        task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), person(request)
+        task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), get_person(request)
         values = read(NewApprovalSerializer, request)
         values["community"] = _find_community(owner, values["community"])
-        ask_for_task(task=task, actor=owner, **values)
+        request_task_approval(task=task, actor=owner, **values)
         return Response(_describe_approval(task), status.HTTP_201_CREATED)
 
 
@@ -87,7 +91,7 @@ def _find_community(owner: User, slug: str) -> Community | None:
         return None
     community = find_visible_communities(owner).filter(slug=slug).first()
     if community is None:
-        raise Invalid("There is no such community.", field="community")
+        raise Invalid("This community doesn't exist.", field="community")
     return community
 
 
@@ -100,9 +104,9 @@ def _describe_approval(task: Task) -> dict[str, Any]:
         return dict(ApprovalSerializer(values).data)
     for name in ("state", "goal", "people", "reason", "show"):
         values[name] = getattr(proposal, name)
-    chosen = getattr(proposal, "for_community", None)
-    if chosen:
-        values["community"] = chosen.community.slug
+    community_link = getattr(proposal, "for_community", None)
+    if community_link:
+        values["community"] = community_link.community.slug
     return dict(ApprovalSerializer(values).data)
 
 

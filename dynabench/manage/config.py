@@ -1,4 +1,4 @@
-"""The owners' page about a task's configuration: check it while typing, see it, save it."""
+"""The owners' page of a task's configuration: edit, check, preview and save it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,38 +14,41 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import LogEntry
-from core.accounts.people import person
-from core.accounts.services import annotator_of
+from core.accounts.people import get_person
+from core.accounts.services import get_annotator
 from core.errors import Invalid
-from core.text.docs import anchor_of_key
-from core.text.words import with_lf
-from core.web.htmx import form_status, render_page
+from core.text.docs import build_anchor
+from core.text.words import normalise_line_ends
+from core.web.form_subjects import build_field_name, find_form_subject, rename_field
+from core.web.htmx import get_form_status, render_page
 from core.web.lists import list_page
-from core.web.made_for import made_for, name_for, renamed
 from dynabench.manage.access import find_owned_task
-from dynabench.manage.preview import build_judge_values, build_write_values, show_framed
+from dynabench.manage.preview import build_judge_values, build_write_values, render_in_frame
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import (
     STALE_MESSAGE,
-    ConfigStale,
+    StaleConfig,
     build_diff,
     check_change,
     find_fixed_parts,
     hash_text,
 )
-from tasks.making.draft_services import forget_drafts
+from tasks.making.draft_services import delete_drafts_of_task
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.services import save_config
 
 PAGE_SIZE = 10
 
-TEMPLATE = "own/config.html"
+TEMPLATE_NAME = "own/config.html"
 
 
 class ConfigForm(forms.Form):
-    """A form for editing a configuration. base: the digest of the text when editing began."""
+    """A form for editing a configuration.
+
+    base: the digest of the stored text from which the editing began.
+    """
 
     text = forms.CharField(
         strip=False, label=_("Configuration"),
@@ -56,49 +59,55 @@ class ConfigForm(forms.Form):
     base = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, data: Mapping[str, Any] | None = None, **options: Any) -> None:
-        """Read the base from the name of the text field, or else from the hidden field `base`."""
-        self.read: str = (options.get("initial") or {}).get("base", "")
+        """Build the form, and find the base that the text was edited from.
+
+        The base is part of the text field's name, or else in the hidden field `base`.
+        """
+        self.original_base: str = (options.get("initial") or {}).get("base", "")
         if data is not None:
-            self.read = made_for(data, "text") or data.get("base", "")
+            self.original_base = find_form_subject(data, "text") or data.get("base", "")
             # A text made from an older version keeps its own name, so a browser that restores it
             # after a crash cannot put it into the form of a newer one.
-            data = renamed(data, "text", self.add_prefix("text"))
-            data["base"] = self.read
+            data = rename_field(data, "text", self.add_prefix("text"))
+            data["base"] = self.original_base
         super().__init__(data, **options)
 
     def add_prefix(self, field_name: str) -> str:
         """Return the field's name in HTML. The name of the text field contains the base, if any."""
-        is_carried = field_name == "text" and self.read
-        if is_carried:
-            return name_for(field_name, self.read)
+        contains_base = field_name == "text" and self.original_base
+        if contains_base:
+            return build_field_name(field_name, self.original_base)
         return field_name
 
     @property
-    def typed(self) -> str | None:
+    def typed_text(self) -> str | None:
         """Return the submitted text, or None if no text was submitted."""
         text: str | None = self.data.get(self.add_prefix("text"))
         if text is None:
             return None
-        return with_lf(text)
+        return normalise_line_ends(text)
 
-    def over(self, base: str) -> "ConfigForm":
-        """Return a form with the same text and errors that saves over another base."""
+    def copy_with_base(self, base: str) -> "ConfigForm":
+        """Return a form with the same text and errors, as if `base` were the text that was edited.
+
+        base: the digest of that text.
+        """
         # Bound to data of its own: `self` still says what it was made from.
-        form = ConfigForm({"text": self.typed, "base": base})
+        form = ConfigForm({"text": self.typed_text, "base": base})
         for field, errors in self.errors.items():
             form.add_error(field, errors)
         return form
 
     def clean_text(self) -> str:
         """Return the text with LF line endings."""
-        return with_lf(self.cleaned_data["text"])
+        return normalise_line_ends(self.cleaned_data["text"])
 
 
 @dataclass(frozen=True)
 class ProblemLine:
-    """A problem with its line of the text.
+    """A problem in a configuration, with the line of the text.
 
-    is_first: whether it is the first problem of its line, which carries the anchor.
+    is_first: whether it is the first problem in its line; that one gets the anchor.
     """
 
     problem: Problem
@@ -107,8 +116,8 @@ class ProblemLine:
 
     @property
     def anchor(self) -> str:
-        """Return the anchor of the guide's section on the key."""
-        return anchor_of_key(self.problem.path)
+        """Return the anchor of the section about the problem's key in the guide."""
+        return build_anchor(self.problem.path)
 
     @property
     def caret(self) -> str:
@@ -117,11 +126,11 @@ class ProblemLine:
 
 
 def list_problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
-    """Return the problems with their lines, in text order."""
+    """Return the problems with their lines, in the order of the text."""
     lines = text.split("\n")
     problem_lines: list[ProblemLine] = []
     seen_numbers: set[int] = set()
-    for problem in sorted(problems, key=lambda each: (each.line, each.column)):
+    for problem in sorted(problems, key=lambda problem: (problem.line, problem.column)):
         line = ""  # a problem of the end of the text is behind the last line
         if problem.line <= len(lines):
             line = lines[problem.line - 1]
@@ -140,36 +149,38 @@ def describe_problem_counts(problems: Sequence[Problem]) -> str:
     errors, warnings = severities.count("error"), severities.count("warning")
     phrases = []
     if errors:
-        words = ngettext("%(number)d error", "%(number)d errors", errors)
-        phrases.append(words % {"number": errors})
+        phrase = ngettext("%(number)d error", "%(number)d errors", errors)
+        phrases.append(phrase % {"number": errors})
     if warnings:
-        words = ngettext("%(number)d warning", "%(number)d warnings", warnings)
-        phrases.append(words % {"number": warnings})
+        phrase = ngettext("%(number)d warning", "%(number)d warnings", warnings)
+        phrases.append(phrase % {"number": warnings})
     return ", ".join(phrases) or gettext("No problems")
 
 
 @require_http_methods(["GET", "POST"])
-def config(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the editor of the configuration, then a review of the changes; then save them."""
+def show_config(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the editor of the configuration, then a review of the changes; finally, save them."""
     task = find_owned_task(request, code, can_edit)
     step = request.POST.get("step", "review")
     form = ConfigForm(request.POST or None)
     if request.method == "GET" or step == "edit" or not form.is_valid():
         status = 200
         if step != "edit":  # who goes back to the editor has read the errors
-            status = form_status(form)
+            status = get_form_status(form)
         return _show_editor(request, task, form, status=status)
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     # Compared as text: a comment that changes is a change.
     if text == task.config_text:
-        return _show_editor(request, task, form, message=gettext_noop("Nothing is changed."))
+        return _show_editor(
+            request, task, form, message=gettext_noop("You haven't changed anything.")
+        )
     if step == "save":
-        return _save(request, task, form)
+        return _save_config(request, task, form)
     # Without a base, as from a script, the person takes what is stored now.
     if base not in ("", hash_text(task.config_text)):
         return _show_editor(request, task, form, message=STALE_MESSAGE, status=409)
-    parsed, problems = check_change(task, text)
-    if parsed is None:
+    parsed_config, problems = check_change(task, text)
+    if parsed_config is None:
         return _show_editor(request, task, form, problems, status=422)
     values = {
         "task": task,
@@ -181,20 +192,20 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "own/config_review.html", values)
 
 
-def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
+def _save_config(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     try:
-        save_config(task=task, text=text, base=base, actor=person(request))
+        save_config(task=task, text=text, base=base, actor=get_person(request))
         # A draft of the steps began as the former text, and would take it back.
-        forget_drafts(task=task, owner=person(request))
+        delete_drafts_of_task(task=task, owner=get_person(request))
     except ConfigError as error:
         return _show_editor(request, task, form, error.problems, status=422)
-    except ConfigStale:
+    except StaleConfig:
         return _show_editor(request, task, form, message=STALE_MESSAGE, status=409)
     except Invalid as error:
         form.add_error("text", str(error))
         return _show_editor(request, task, form, status=422)
-    messages.success(request, gettext("The configuration is saved."))
+    messages.success(request, gettext("Configuration saved."))
     return redirect("own:config", code=task.code)
 
 
@@ -206,7 +217,7 @@ def _show_editor(
     message: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    text = form.typed
+    text = form.typed_text
     if text is None:
         text = task.config_text
     if problems is None:
@@ -221,7 +232,7 @@ def _show_editor(
     values: dict[str, Any] = {
         "task": task,
         "form": ConfigForm(initial=initial),
-        "is_typed": form.typed is not None,
+        "is_typed": form.typed_text is not None,
         "said": gettext(message),
         "why": fixed_reason,
         "fixed": fixed_parts,
@@ -231,11 +242,11 @@ def _show_editor(
         "counted": describe_problem_counts(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),
     }
-    return render_page(request, TEMPLATE, values, part="problems", status=status)
+    return render_page(request, TEMPLATE_NAME, values, block_name="problems", status=status)
 
 
 @require_POST
-def config_check(request: HttpRequest, code: str) -> HttpResponse:
+def check_posted_config(request: HttpRequest, code: str) -> HttpResponse:
     """Show the problems of the submitted text without storing it."""
     task = find_owned_task(request, code, can_edit)
     form = ConfigForm(request.POST)
@@ -245,18 +256,21 @@ def config_check(request: HttpRequest, code: str) -> HttpResponse:
 
 @xframe_options_sameorigin
 @require_http_methods(["GET", "POST"])
-def config_preview(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the write page or the judge page for the stored text or the text being edited."""
+def preview_config(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the write or the judge page as the stored text, or the text being edited, defines it."""
     task = find_owned_task(request, code, can_edit)
-    typed = ConfigForm(request.POST).typed
-    if typed is not None:
-        task.config_text = typed  # never saved
+    typed_text = ConfigForm(request.POST).typed_text
+    if typed_text is not None:
+        task.config_text = typed_text  # never saved
     parsed_config = check_config(task.config_text)[0]
     values: dict[str, Any] = {"task": task, "page": ""}
     if parsed_config:
         task.name = parsed_config.name
         if request.POST.get("page") == "judge":
-            values = {**build_judge_values(task, annotator_of(person(request))), "page": "judge"}
+            values = {
+                **build_judge_values(task, get_annotator(get_person(request))),
+                "page": "judge",
+            }
         else:
             values = {**build_write_values(task), "page": "write"}
-    return show_framed(request, values)
+    return render_in_frame(request, values)

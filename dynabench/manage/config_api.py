@@ -15,8 +15,8 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person, public_name
-from core.web.api import NewestFirst, read, wanted
+from core.accounts.people import get_person, get_public_name
+from core.web.api import NewestFirst, read, read_query
 from dynabench.manage.config_history import count_examples_by_version
 from tasks.access import ALL_KINDS, find_task
 from tasks.api.config import ChangedConfigSerializer, ConfigChangeSerializer, save_config_text
@@ -29,9 +29,9 @@ class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
     """A version of a configuration: its date, its author and its number of examples."""
 
     actor = serializers.SerializerMethodField(
-        help_text="A pseudonym; empty: the platform, a command or a deleted account."
+        help_text="A pseudonym. Empty: the platform, a command or a deleted account."
     )
-    version = serializers.SerializerMethodField(help_text="As `config_get` names it.")
+    version = serializers.SerializerMethodField(help_text="As returned by `config_get`.")
     is_in_force = serializers.SerializerMethodField()
     examples = serializers.SerializerMethodField()
 
@@ -48,7 +48,7 @@ class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
         read_only_fields = fields
 
     def get_actor(self, version: ConfigVersion) -> str:
-        return public_name(version.actor)
+        return get_public_name(version.actor)
 
     def get_version(self, version: ConfigVersion) -> str:
         return hash_text(version.text)
@@ -58,8 +58,8 @@ class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
         return version.number == task.config_number
 
     def get_examples(self, version: ConfigVersion) -> int:
-        written: dict[int | None, int] = self.context["written"]
-        return written.get(version.number, 0)
+        example_counts: dict[int | None, int] = self.context["written"]
+        return example_counts.get(version.number, 0)
 
 
 class FullConfigVersionSerializer(ConfigVersionSerializer):
@@ -71,11 +71,11 @@ class FullConfigVersionSerializer(ConfigVersionSerializer):
         fields = (*ConfigVersionSerializer.Meta.fields, "config_text")
 
 
-class ComparedQuery(serializers.Serializer[Any]):
+class ComparisonQuery(serializers.Serializer[Any]):
     """The version to compare with."""
 
     to = serializers.IntegerField(
-        required=False, help_text="The number of the newer one; the one in force unless told."
+        required=False, help_text="The newer version's number. Default: the current version."
     )
 
 
@@ -84,7 +84,7 @@ class ComparedConfigsSerializer(serializers.Serializer[Any]):
 
     older = serializers.IntegerField()
     newer = serializers.IntegerField()
-    diff = serializers.CharField(help_text="The lines that differ; empty: none.")
+    diff = serializers.CharField(help_text="Changed lines. Empty: no changes.")
 
 
 class ConfigView(APIView):
@@ -101,13 +101,13 @@ class ConfigView(APIView):
         rows = self.task.config_versions.select_related("actor__annotator")
         return get_object_or_404(rows, number=number)
 
-    def told(self) -> dict[str, Any]:
+    def build_serializer_context(self) -> dict[str, Any]:
         """Return the serializers' context: the task, and its number of examples by version."""
         return {"task": self.task, "written": count_examples_by_version(self.task)}
 
 
 @extend_schema_view(get=extend_schema(operation_id="config_versions_list"))
-class ConfigVersions(ConfigView, generics.ListAPIView[ConfigVersion]):
+class ConfigVersionList(ConfigView, generics.ListAPIView[ConfigVersion]):
     """The versions, newest first; none if the text was never changed. Editors only."""
 
     serializer_class = ConfigVersionSerializer
@@ -119,7 +119,7 @@ class ConfigVersions(ConfigView, generics.ListAPIView[ConfigVersion]):
         return self.task.config_versions.select_related("actor__annotator")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), **self.told()}
+        return {**super().get_serializer_context(), **self.build_serializer_context()}
 
 
 class ConfigVersionView(ConfigView):
@@ -127,44 +127,49 @@ class ConfigVersionView(ConfigView):
     def get(self, request: Request, code: str, number: int) -> Response:
         """Show a version with its text. Editors only."""
         version = self.version(number)
-        return Response(FullConfigVersionSerializer(version, context=self.told()).data)
+        return Response(
+            FullConfigVersionSerializer(version, context=self.build_serializer_context()).data
+        )
 
 
-class ComparedConfigsView(ConfigView):
+class ConfigComparisonView(ConfigView):
     reads_query = ("GET",)
 
     @extend_schema(
         operation_id="config_versions_compare",
-        parameters=[ComparedQuery],
+        parameters=[ComparisonQuery],
         responses=ComparedConfigsSerializer,
     )
     def get(self, request: Request, code: str, number: int) -> Response:
         """Show the differences between this version and a newer one. Editors only."""
         older = self.version(number)
-        query = wanted(ComparedQuery, request)
-        to = query.get("to", self.task.config_number)
-        newer = self.task.config_versions.filter(number=to).first()
+        query = read_query(ComparisonQuery, request)
+        newer_number = query.get("to", self.task.config_number)
+        newer = self.task.config_versions.filter(number=newer_number).first()
         if newer is None:
-            raise serializers.ValidationError({"to": ["There is no such version here."]})
-        body = {"older": number, "newer": to, "diff": build_diff(older.text, newer.text)}
+            raise serializers.ValidationError({"to": ["This version doesn't exist."]})
+        body = {"older": number, "newer": newer_number, "diff": build_diff(older.text, newer.text)}
         return Response(ComparedConfigsSerializer(body).data)
 
 
-class ReturnView(ConfigView):
+class RestoreView(ConfigView):
     @write("config_versions_return", ConfigChangeSerializer, ChangedConfigSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Restore a version's text as the newest version. Editors only; refused as a PUT is."""
+        """Restore a version's text as the newest version. Editors only.
+
+        Refused for the same reasons as changing the configuration by PUT.
+        """
         version = self.version(number)
         change = read(ConfigChangeSerializer, request)
-        editor = person(request)
+        editor = get_person(request)
         # By the service of a PUT: a version that is older than the open rounds may be refused.
         return save_config_text(self.task, version.text, editor, **change, field="number")
 
 
 VERSION_PATH = "tasks/<slug:code>/config/versions/<int:number>/"
 urlpatterns = [
-    path("tasks/<slug:code>/config/versions/", ConfigVersions.as_view(), name="config-versions"),
+    path("tasks/<slug:code>/config/versions/", ConfigVersionList.as_view(), name="config-versions"),
     path(VERSION_PATH, ConfigVersionView.as_view(), name="config-version"),
-    path(f"{VERSION_PATH}compare/", ComparedConfigsView.as_view(), name="config-version-compare"),
-    path(f"{VERSION_PATH}return/", ReturnView.as_view(), name="config-version-return"),
+    path(f"{VERSION_PATH}compare/", ConfigComparisonView.as_view(), name="config-version-compare"),
+    path(f"{VERSION_PATH}return/", RestoreView.as_view(), name="config-version-return"),
 ]

@@ -1,45 +1,49 @@
-"""The dashboard: the present numbers of a round, for all members of its task."""
+"""The dashboard: the current figures of a round, for all members of its task."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
-from core.web.htmx import htmx_partial, render_page
+from core.figures.figure import Figure, index_figures
+from core.text.money import get_decimals
+from core.web.figure_files import respond_with_figure
+from core.web.htmx import is_htmx_partial, render_page
 from dynabench.manage import charts
 from dynabench.manage.access import build_attention_values, find_owned_task
 from dynabench.manage.activity import CHALLENGE_TITLE, TAG_TITLE, Activity, count_activity
 from dynabench.manage.approval import describe_approval
 from dynabench.manage.next_step import find_next_step
 from dynabench.manage.setup.launch import build_launch_list
-from dynabench.operations.demo.services import can_offer
+from dynabench.operations.demo.services import can_offer_demo_to
 from tasks.budgets import UsedBudget, compute_cost
 from tasks.making.services import find_unopened_tasks
 from tasks.models import Round, Task
-from tasks.permissions import can_manage, can_oversee, can_own, is_blind_owner, may_be_blind
+from tasks.permissions import can_judge_as_owner, can_manage, can_oversee, can_own, is_blind_owner
 from tasks.selectors import PLANNED_STATES
 from tasks.targets.spending_services import sum_uses_in_round, sum_uses_outside
-from validation.decisions.review_queue import without_consensus
-from validation.judging.short_of_judges import short_of_judges
-from validation.statistics.answers import right_answers
-from validation.statistics.cache import Numbers, all_numbers, read_cached_numbers
+from validation.judging.short_of_judges import compute_shortage
+from validation.statistics.answers import count_right_answers
+from validation.statistics.cache import Numbers, get_all_numbers, read_cached_numbers
+from validation.statistics.definitions import DEFINITIONS
 
-RATE_TITLES = {
-    "mer": "MER",
-    "vmer": "vMER",
-    "majority_share": _("With a consensus"),
-    "human_accuracy": _("People agree with people"),
-}
+SHOWN_RATES = ("mer", "vmer", "majority_share", "human_accuracy")
+"""The names of the rates in the strip of numbers."""
 
 
 @require_safe
-def dashboard(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the numbers of one round. Responds to htmx, which polls, with only the tiles."""
+def show_dashboard(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the figures of one round. Requests by htmx, which polls, get only the tiles.
+
+    Arenas have no rounds, so it redirects to the arena.
+    """
     task = find_owned_task(request, code, can_oversee)
     if task.config.kind == "arena":
         if can_manage(request.user, task):
@@ -52,40 +56,60 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     if round:
         values.update(_build_round_values(round), costs=_draw_cost_by_round(rounds))
     values["blind"] = is_blind_owner(request.user, task)
-    if not htmx_partial(request):  # the tiles show none of it
+    if not is_htmx_partial(request):  # the tiles show none of it
         values |= _build_page_values(request, task, rounds, round)
-        values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)
-    return render_page(request, "own/dashboard.html", values, part="tiles")
+        values["can_offer_demo"] = _is_empty(rounds, values) and can_offer_demo_to(request.user)
+    return render_page(request, "own/dashboard.html", values, block_name="tiles")
+
+
+@require_safe
+def send_dashboard_chart(request: HttpRequest, code: str, name: str, format: str) -> HttpResponse:
+    """Return a chart of one round as a file.
+
+    Raises Http404 for charts that the page does not show, and for owners who judge blind.
+    """
+    task = find_owned_task(request, code, can_oversee)
+    # Who judges blind must not read labels off a chart.
+    if task.config.kind == "arena" or is_blind_owner(request.user, task):
+        raise Http404
+    round = _choose_round(list(task.rounds.order_by("-number")), request.GET.get("round", ""))
+    # A task without a round has no chart.
+    figures: Mapping[str, Figure] = {}
+    page = reverse("own:dashboard", args=[code])
+    if round:
+        values = _build_round_values(round)
+        figures = index_figures([values.get("days"), values.get("agreement")])
+        page += f"?round={round.number}"
+    return respond_with_figure(request, figures, name, format, prefix=task.code, page=page)
 
 
 def _build_page_values(
     request: HttpRequest, task: Task, rounds: list[Round], round: Round | None
 ) -> dict[str, Any]:
-    """Return the template's values for everything around the tiles, such as what is missing."""
+    """Return the template's values for everything around the tiles, such as missing things."""
     values = build_attention_values(request, task) | build_launch_list(request, task, rounds)
     values |= describe_approval(request, task)
-    values |= {"undecided": 0, "shortage": None, "step": None}
+    values |= {"shortage": None, "step": None}
     # Owners who judge blind must not learn what votes have decided.
     if round and not is_blind_owner(request.user, task):
-        values["undecided"] = without_consensus(round)
-        values["shortage"] = short_of_judges(round)
+        values["shortage"] = compute_shortage(round)
     if round:
         values["step"] = find_next_step(request.user, round, rounds)
-    owns = can_own(request.user, task)
-    values["may_be_blind"] = may_be_blind(request.user, task)
-    values["can_forget_demo"] = task.is_simulated and owns
-    values["can_delete"] = owns and _is_begun(task, rounds)
+    is_owner = can_own(request.user, task)
+    values["can_judge_as_owner"] = can_judge_as_owner(request.user, task)
+    values["can_forget_demo"] = task.is_simulated and is_owner
+    values["can_delete"] = is_owner and _is_in_preparation(task, rounds)
     return values
 
 
-def _is_begun(task: Task, rounds: list[Round]) -> bool:
-    """Return whether the task is in preparation, so that nobody can have written in it.
+def _is_in_preparation(task: Task, rounds: list[Round]) -> bool:
+    """Return whether the task is in preparation: no round was opened, so it has no examples.
 
     Queries the database only if no round was opened.
     """
     # No query where a round was opened: then somebody may have written.
-    planned = all(round.state in PLANNED_STATES for round in rounds)
-    return planned and find_unopened_tasks().filter(pk=task.pk).exists()
+    is_planned = all(round.state in PLANNED_STATES for round in rounds)
+    return is_planned and find_unopened_tasks().filter(pk=task.pk).exists()
 
 
 def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
@@ -100,18 +124,20 @@ def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
 def _choose_round(rounds: list[Round], number: str) -> Round | None:
     """Return the round with this number, or else the open or paused one, or else the latest.
 
-    Returns None without rounds.
+    number: text from the URL. Return None without rounds.
     """
-    named = [round for round in rounds if str(round.number) == number]
-    live = [round for round in rounds if round.state in (Round.State.OPEN, Round.State.PAUSED)]
-    candidates = named + live + rounds
+    named_rounds = [round for round in rounds if str(round.number) == number]
+    live_rounds = [
+        round for round in rounds if round.state in (Round.State.OPEN, Round.State.PAUSED)
+    ]
+    candidates = named_rounds + live_rounds + rounds
     return next(iter(candidates), None)
 
 
 def _build_round_values(round: Round) -> dict[str, Any]:
     """Return the round's numbers for the template, all from one count.
 
-    Only the round while a large one is counted for the first time.
+    Contains only `round` until a large round has been counted for the first time.
     """
     cached_numbers = read_cached_numbers("activity", round, count_activity)
     if not cached_numbers:
@@ -120,13 +146,16 @@ def _build_round_values(round: Round) -> dict[str, Any]:
     slices, untried_values = [], []
     for title, value, tries, confirmed in activity.slices:
         # The count is kept for readers of all languages, so these two are translated here.
-        words = gettext(title) if title in (TAG_TITLE, CHALLENGE_TITLE) else title
-        slices.append((words, value, tries, confirmed))
+        translated_title = gettext(title) if title in (TAG_TITLE, CHALLENGE_TITLE) else title
+        # A challenge is counted by its name, and people know it by its sentence.
+        if title == CHALLENGE_TITLE:
+            value = round.task.config.challenges.get(value, value)
+        slices.append((translated_title, value, tries, confirmed))
         if not tries:
-            untried_values.append(f"{words}: {value}")
+            untried_values.append(f"{translated_title}: {value}")
     answers = None
-    if round.task.config.judges_rows:
-        answers = right_answers([round])
+    if round.task.config.has_rows_to_judge:
+        answers = count_right_answers([round])
     return {
         "found": answers,
         "round": round,
@@ -134,18 +163,27 @@ def _build_round_values(round: Round) -> dict[str, Any]:
         "now": activity,
         "numbers": cached_numbers.numbers,
         "rates": [
-            (name, title, cached_numbers.numbers[name]) for name, title in RATE_TITLES.items()
+            (name, DEFINITIONS[name].title, cached_numbers.numbers[name]) for name in SHOWN_RATES
         ],
         "money": _build_money_values(round, activity, cached_numbers.numbers),
         "model_uses": sum_uses_in_round(round),
         "other_uses": sum_uses_outside(round.task),
         "funnel": charts.draw_funnel(activity, cached_numbers.numbers),
-        "days": charts.draw_days(activity),
-        "agreement": charts.draw_agreement(activity),
-        "labels": charts.draw_labels(activity),
-        "slices": charts.draw_slices(slices),
+        "days": charts.build_day_figure(activity),
+        "agreement": charts.build_agreement_figure(activity),
+        "labels": charts.build_label_bars(activity),
+        "slices": charts.build_slice_bars(slices),
+        "files": reverse("own:dashboard-chart", args=[round.task.code, "x", "svg"]).removesuffix(
+            "x.svg"
+        ),
+        "file_query": f"?round={round.number}",
         "untried": untried_values,
     }
+
+
+def _count_smallest_units() -> int:
+    """Return the number of smallest units in a whole unit of the currency, such as 100 cents."""
+    return int(10 ** get_decimals(settings.CURRENCY))
 
 
 def _is_paid(round: Round) -> bool:
@@ -156,13 +194,13 @@ def _is_paid(round: Round) -> bool:
 def _compute_cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
     """Return (cost of the round, cost per valid fooling example) in whole currency units.
 
-    The second is None without such examples.
+    The second cost is None if the round has no such examples.
     """
     catch_count = numbers["verified_fooled"]
     if not isinstance(catch_count, int):  # a round without models
         catch_count = 0
-    used = UsedBudget(numbers["collected"], catch_count, numbers["votes"])  # type: ignore[arg-type]
-    cost = compute_cost(round.budget, used) / 100
+    used_budget = UsedBudget(numbers["collected"], catch_count, numbers["votes"])  # type: ignore[arg-type]
+    cost = compute_cost(round.budget, used_budget) / _count_smallest_units()
     if not catch_count:
         return cost, None
     return cost, cost / catch_count
@@ -171,19 +209,19 @@ def _compute_cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
 def _draw_cost_by_round(rounds: list[Round]) -> SafeString:
     """Draw the cost of a valid fooling example by round.
 
-    Returns an empty string for fewer than two rounds that pay.
+    Return an empty string if fewer than two rounds pay.
     """
     # From the first round to the last, as charts are read.
     paid_rounds = [round for round in reversed(rounds) if _is_paid(round)]
     if len(paid_rounds) < 2:
         return SafeString()
-    cached_numbers = all_numbers(paid_rounds)
-    by_round = {}
+    cached_numbers = get_all_numbers(paid_rounds)
+    costs_by_round = {}
     for round in paid_rounds:
         if round.pk in cached_numbers:  # others are being counted for the first time
             _cost_of_round, cost_of_catch = _compute_cost(round, cached_numbers[round.pk].numbers)
-            by_round[round.number] = cost_of_catch
-    return charts.draw_costs(by_round)
+            costs_by_round[round.number] = cost_of_catch
+    return charts.draw_costs(costs_by_round)
 
 
 def _build_money_values(
@@ -191,20 +229,21 @@ def _build_money_values(
 ) -> dict[str, Any] | None:
     """Return the round's costs in whole currency units, or None if it pays nothing.
 
-    The hourly pay is the base pay at the median time.
+    Hourly pay is the base pay divided by the median time.
     """
     if not _is_paid(round):
         return None
-    budget, (cost, catch_cost) = round.budget, _compute_cost(round, numbers)
+    budget, units = round.budget, _count_smallest_units()
+    cost, catch_cost = _compute_cost(round, numbers)
 
-    def compute_hourly_pay(pay_cents: int, seconds: float | None) -> float | None:
-        if not (pay_cents and seconds):
+    def compute_hourly_pay(pay_units: int, seconds: float | None) -> float | None:
+        if not (pay_units and seconds):
             return None
-        return pay_cents / 100 * 3600 / seconds
+        return pay_units / units * 3600 / seconds
 
     return {
         "cost": cost,
-        "limit": budget.money and budget.money / 100,
+        "limit": budget.max_spent and budget.max_spent / units,
         "a_fool": catch_cost,
         "writing": compute_hourly_pay(budget.pay_example, activity.writing),
         "judging": compute_hourly_pay(budget.pay_validation, activity.judging),

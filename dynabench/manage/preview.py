@@ -1,4 +1,4 @@
-"""Previews of the write and the judge page by a configuration that is being edited."""
+"""Previews of the write page and the judge page for a configuration that is being edited."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,16 +15,16 @@ from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
 from validation.consensus.claims import is_about_model
-from validation.judging.assignments import whole_rounds
-from validation.judging.page import page_values
+from validation.judging.assignments import build_whole_round_finder
+from validation.judging.page import build_page_values
 from validation.judging.services import JudgeSession
 from validation.models import JudgeLease
 
 
-def show_framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
-    """Show the write page or the judge page inside a frame of our own page.
+def render_in_frame(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
+    """Show the write page or the judge page inside a frame of the site's own page.
 
-    Shows neither if `page` is empty.
+    values: the template's values; if its `page` is empty, neither is shown.
     """
     response = render(request, "own/preview.html", values)
     # Everything of the site is protected from frames but this one, in a frame of the site itself.
@@ -37,38 +37,39 @@ def build_write_values(task: Task) -> dict[str, Any]:
     context = _find_context(task)
     goal = next(iter(task.config.goal_choices), "")
     page = WritePage(task, context.round, context, goal)
-    values = page.values()
+    values = page.build_context()
     # A frame must not take the focus.
     values["form"].fields[page.text_field].widget.attrs.pop("data-focus", None)
-    targets = _("the models in the loop")
+    targets = _("the models to fool")
     return {**values, "practice": False, "try_number": 1, "targets": targets}
 
 
 def build_judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
-    """Return the values of templates/validation/judge.html for an example of the configuration."""
+    """Return the values of templates/validation/judge.html, for an example made from the config."""
     context = _find_context(task)
     # Rows that are never saved, with what the templates read of them.
     inputs, example = _build_inputs(task.config), Example(round=context.round, context=context)
     # Fooled, so that judges are asked everything that they can be asked.
     example.inputs, example.outcome = inputs, Example.Outcome.FOOLED
     lease = JudgeLease(example=example)
-    session = JudgeSession(task, validator, lease, [], whole_rounds(validator))
-    is_shown = is_about_model(task.config, example.outcome)
+    session = JudgeSession(task, validator, lease, [], build_whole_round_finder(validator))
+    is_answer_shown = is_about_model(task.config, example.outcome)
     model_said = []
-    if is_shown:
+    if is_answer_shown:
         model_said.append(("", _("(The model's answer)")))
-    return {**page_values(session), "model_said": model_said, "undo": None, "judged": 1}
+    return {**build_page_values(session), "model_said": model_said, "undo": None, "judged": 1}
 
 
 def _find_context(task: Task) -> Context:
-    """Return the task's first context that has all fields, or else an unsaved one.
+    """Return the task's first unretired context if it has all fields, or else an unsaved one.
 
-    The unsaved context takes its values from the configuration's examples, or from field names.
+    The unsaved context takes its values from the configuration's first good example, or else from
+    placeholders.
     """
     config = task.config
     names = {component.name for component in config.context}
-    stored = Context.objects.filter(round__task=task.pk, is_retired=False).order_by("pk")
-    context = stored.select_related("round").first()
+    stored_contexts = Context.objects.filter(round__task=task.pk, is_retired=False).order_by("pk")
+    context = stored_contexts.select_related("round").first()
     if context is None or not names <= context.fields.keys():
         values: Mapping[str, Any] = {}
         if config.examples.good:
@@ -84,7 +85,7 @@ def _find_context(task: Task) -> Context:
 
 
 def _build_inputs(config: TaskConfig) -> dict[str, Any]:
-    values = next((case.input for case in config.examples.good), {})
+    values = next((example.input for example in config.examples.good), {})
     return {
         component.name: _build_value(values, component)
         for component in config.input
@@ -93,4 +94,4 @@ def _build_inputs(config: TaskConfig) -> dict[str, Any]:
 
 
 def _build_value(values: Mapping[str, Any], component: Component) -> Any:
-    return values.get(component.name, component.kind.stand_in(component))
+    return values.get(component.name, component.kind.build_placeholder(component))

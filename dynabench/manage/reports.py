@@ -1,4 +1,4 @@
-"""The owners' page of reports about passages."""
+"""The owners' page of reports on contexts."""
 
 from django import forms
 from django.contrib import messages
@@ -10,7 +10,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Report
 from annotation.moderation import resolve_reports
-from core.accounts.people import person, shown_name
+from annotation.writing.result_panel import list_context_fields
+from core.accounts.people import get_person, get_shown_name
 from core.web.lists import ListFilter, list_page
 from dynabench.manage.access import find_owned_task
 from tasks.contexts.services import set_retired
@@ -22,7 +23,7 @@ PAGE_SIZE = 20
 
 
 class ReportFilter(ListFilter):
-    """A form for the state of the shown reports."""
+    """A form for the state of the reports to show."""
 
     state = forms.ChoiceField(
         choices=[
@@ -37,7 +38,7 @@ class ReportFilter(ListFilter):
 
 
 @require_safe
-def reports(request: HttpRequest, code: str) -> HttpResponse:
+def show_reports(request: HttpRequest, code: str) -> HttpResponse:
     """Show the open reports, newest first, or the resolved ones on request."""
     task = find_owned_task(request, code)
     filters = ReportFilter(request)
@@ -47,7 +48,8 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
     page = list_page(request, rows, size=PAGE_SIZE)
     report_rows = []
     for report in page:
-        report_rows.append((report, shown_name(report.annotator), report.context.fields.items()))
+        fields = list_context_fields(task.config, report.context)
+        report_rows.append((report, get_shown_name(report.annotator), fields))
     comments = Comment.objects.none()
     if is_open:  # a resolved comment is reported no longer
         comments = Comment.objects.filter(example__round__task=task, reported_at__isnull=False)
@@ -63,14 +65,14 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @require_POST
-def report_resolve(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Resolve a report. Editors may retire its passage in the same step."""
-    retire = "retire" in request.POST
-    task = find_owned_task(request, code, can_edit if retire else can_review)
+def resolve_context_report(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Resolve a report. Editors may retire its context in the same step."""
+    retires_context = "retire" in request.POST
+    task = find_owned_task(request, code, can_edit if retires_context else can_review)
     report = get_object_or_404(Report, pk=pk, context__round__task=task)
-    if retire:
-        chosen = Context.objects.filter(pk=report.context_id)
-        set_retired(contexts=chosen, is_retired=True, actor=person(request))
-    resolve_reports(reports=[report], actor=person(request))
-    messages.success(request, gettext("The report is dealt with."))
+    if retires_context:
+        reported_context = Context.objects.filter(pk=report.context_id)
+        set_retired(contexts=reported_context, is_retired=True, actor=get_person(request))
+    resolve_reports(reports=[report], actor=get_person(request))
+    messages.success(request, gettext("Report resolved."))
     return redirect("own:reports", code=code)

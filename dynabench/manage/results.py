@@ -1,4 +1,4 @@
-"""The owners' page of results: right answers by model and by slice, and every number by part."""
+"""The owners' page of results: right answers by model and slice, and all figures by part."""
 
 from typing import Any
 
@@ -11,13 +11,15 @@ from django.views.decorators.http import require_safe
 from dynabench.manage.access import find_owned_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read
-from validation.statistics.answers import decided_labels, right_answers
+from validation.statistics.answers import count_decided_labels, count_right_answers
 
 ALL_ROUNDS = ""
 
 
-class RoundForm(forms.Form):
+class ResultsRoundForm(forms.Form):
     """A form for the round whose results are shown; all rounds by default."""
+
+    are_all_optional = True
 
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"), empty_value=None)
 
@@ -28,7 +30,7 @@ class RoundForm(forms.Form):
             choices.append((round.number, round.number))
         self.fields["round"].choices = choices  # type: ignore[attr-defined]
 
-    def chosen(self, rounds: list[Round]) -> list[Round]:
+    def select_rounds(self, rounds: list[Round]) -> list[Round]:
         """Return the requested rounds; all if the query names no round of the task."""
         number = None
         if self.is_valid():
@@ -37,20 +39,20 @@ class RoundForm(forms.Form):
 
 
 @require_safe
-def results_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show how often people decided for each label, and how often each model was right."""
+def show_results(request: HttpRequest, code: str) -> HttpResponse:
+    """Show how often people chose each label, and how often each model was right."""
     task = find_owned_task(request, code, can_read)
     return render(request, "own/results.html", build_results_values(task, request.GET))
 
 
 def build_results_values(task: Task, query_data: Any) -> dict[str, Any]:
-    """Return the values of the page. At most three queries."""
+    """Return the page's values. At most three queries."""
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:
         round.task = task  # saves a query for each
     # Bound to the address, so an unknown round counts as all of them.
-    form = RoundForm(rounds, query_data)
-    chosen = form.chosen(rounds)
-    answers, labels = right_answers(chosen), decided_labels(chosen)
+    form = ResultsRoundForm(rounds, query_data)
+    chosen_rounds = form.select_rounds(rounds)
+    answers, labels = count_right_answers(chosen_rounds), count_decided_labels(chosen_rounds)
     values = {"task": task, "form": form, "rounds": rounds, "found": answers}
     return {**values, "labels": labels, "columns": list(labels.get("", ()))}

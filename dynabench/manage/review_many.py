@@ -1,4 +1,4 @@
-"""All examples of a task by filters, and actions on many: accept, reject, send back, tag."""
+"""A task's examples by filters, and actions on many: accept, reject, send back, tag."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,41 +18,44 @@ from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
 from annotation.selectors import prefetch_outputs
-from core.accounts.people import person, shown_name
+from core.accounts.people import get_person, get_shown_name
 from core.errors import Refused
-from core.web.htmx import form_status
-from core.web.lists import AFTER, read_after, rows_after
-from dynabench.manage.selectors import join_inputs
+from core.web.htmx import get_form_status
+from core.web.lists import AFTER_PARAMETER, read_after, select_rows_after
+from dynabench.manage.selectors import summarise_inputs
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review
-from validation.decisions.bulk_forms import WishForm, find_named_examples
+from validation.decisions.bulk_forms import BulkActionForm, find_named_examples
 from validation.decisions.bulk_services import (
     Action,
-    Done,
-    act_on,
+    ActionResult,
+    apply_action,
     count_matched,
-    still_matched,
-    undo,
+    find_still_matched,
+    undo_action,
 )
 from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus
 
 PAGE_SIZE = 50
 MAX_NAMED_EXAMPLES = 5
-"""How many examples that were left alone are named."""
+"""The maximum number of unchanged examples that a message names."""
 State = Consensus.State
 OWNER_WORDS = {
-    "valid": gettext_lazy("Confirmed, by an owner"),
-    "not-valid": gettext_lazy("Decided, not confirmed, by an owner"),
-    "no-consensus": gettext_lazy("No consensus, by an owner"),
-    "sent-back": gettext_lazy("Sent back to the author, by an owner"),
+    "valid": gettext_lazy("Confirmed by an owner"),
+    "not-valid": gettext_lazy("Not confirmed (owner's decision)"),
+    "no-consensus": gettext_lazy("No consensus (owner's decision)"),
+    "sent-back": gettext_lazy("Sent back to the author by an owner"),
 }
 
 
 @dataclass(frozen=True)
 class ExampleRow:
-    """A row of the table of examples."""
+    """A row of the table of examples.
+
+    state: the state as text. state_code: the filter's name of the state.
+    """
 
     example: Example
     text: str
@@ -66,27 +69,32 @@ class ExampleRow:
 
 
 class ActionForm(forms.Form):
-    """A form for the id of the person's last action."""
+    """A form for the id of the person's last action, with which it can be undone."""
 
     # The id of an action as its log entry has it.
     run = forms.RegexField(r"^[0-9a-f]{32}$", required=False)
 
 
 @require_http_methods(["GET", "POST"])
-def examples_page(request: HttpRequest, code: str) -> HttpResponse:
+def show_examples(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that match the filters. A POST acts on the selected ones."""
     task = find_task(request, code, can_review)
     # From the address also for a POST, which so acts on what the person has seen.
     filters = FilterForm(task, request.GET)
     if request.method == "GET" or not filters.is_valid():
         return _show_page(request, task, filters)
-    form = WishForm(request.POST)
+    form = BulkActionForm(request.POST)
     try:
         if run := request.POST.get("undo"):
-            bulk_result = undo(task=task, actor=person(request), run=run[:32])
+            bulk_result = undo_action(task=task, actor=get_person(request), run=run[:32])
         elif form.is_valid():
-            ids = _read_selected_ids(request, task, filters)
-            bulk_result = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
+            example_ids = _read_selected_ids(request, task, filters)
+            bulk_result = apply_action(
+                task=task,
+                examples=example_ids,
+                actor=get_person(request),
+                request=form.requested_action,
+            )
         else:
             return _show_page(request, task, filters, form)
     except Refused as error:
@@ -95,17 +103,23 @@ def examples_page(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _read_selected_ids(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
-    """Return the ids of the examples selected in the form. Raises Refused."""
+    """Return the ids of the selected examples. Raises Refused.
+
+    If all matching examples are selected, returns those on other pages, too.
+    """
     # All that match, also on other pages, if they are still those that the page counted.
     if token := request.POST.get("everything"):
-        return still_matched(filters.examples(), token)
+        return find_still_matched(filters.select_examples(), token)
     return find_named_examples(task, request.POST.getlist("example"))
 
 
 def _report_result(
-    request: HttpRequest, task: Task, filters: FilterForm, bulk_result: Done
+    request: HttpRequest, task: Task, filters: FilterForm, bulk_result: ActionResult
 ) -> HttpResponse:
-    """Redirect to the list with a message: how many examples changed and how many did not."""
+    """Redirect to the list, with a message about how many examples changed.
+
+    The message also says which ones did not change, and why.
+    """
     if bulk_result.changed:
         message = ngettext(
             # Translators: action: the name of a button, such as Confirm
@@ -115,19 +129,19 @@ def _report_result(
         )
         words = {"action": bulk_result.action.label, "number": bulk_result.changed}
         messages.success(request, message % words)
-    by_reason: dict[str, list[str]] = defaultdict(list)
+    names_by_reason: dict[str, list[str]] = defaultdict(list)
     for untouched in bulk_result.left:
         # The first digits of the UUID, as the table shows them.
-        by_reason[untouched.reason].append(str(untouched.example)[:8])
-    for reason, names in by_reason.items():
-        message = ngettext("Left alone: %(number)d.", "Left alone: %(number)d.", len(names))
-        few_names = ", ".join(names[:MAX_NAMED_EXAMPLES])
+        names_by_reason[untouched.reason].append(str(untouched.example)[:8])
+    for reason, names in names_by_reason.items():
+        message = ngettext("Unchanged: %(number)d.", "Unchanged: %(number)d.", len(names))
+        shown_names = ", ".join(names[:MAX_NAMED_EXAMPLES])
         if len(names) > MAX_NAMED_EXAMPLES:
-            few_names += " …"
-        messages.warning(request, f"{message % {'number': len(names)}} {reason} ({few_names})")
-    query_values = dict(filters.chosen)
+            shown_names += " …"
+        messages.warning(request, f"{message % {'number': len(names)}} {reason} ({shown_names})")
+    query_values = dict(filters.set_filters)
     if after := read_after(request):
-        query_values[AFTER] = after
+        query_values[AFTER_PARAMETER] = after
     if bulk_result.changed:
         query_values["run"] = bulk_result.run  # the page offers to undo it
     query = urlencode(query_values)
@@ -145,14 +159,14 @@ def _show_page(
     request: HttpRequest,
     task: Task,
     filters: FilterForm,
-    form: WishForm | None = None,
+    form: BulkActionForm | None = None,
     error: Refused | None = None,
 ) -> HttpResponse:
     is_valid = filters.is_valid()
     values: dict[str, Any] = {
         "task": task,
         "filters": filters,
-        "form": form or WishForm(),
+        "form": form or BulkActionForm(),
         "query": "",
         "said": str(error or ""),
         "picked": set(request.POST.getlist("example")),
@@ -162,24 +176,28 @@ def _show_page(
         "actions": Action,
     }
     if is_valid:
-        values["query"] = urlencode(filters.chosen)
+        values["query"] = urlencode(filters.set_filters)
         values |= _list_matching_rows(request, task, filters)
-    status = form_status(filters, form)
+    status = get_form_status(filters, form)
     if error:
         status = error.status
     return render(request, "own/review_many.html", values, status=status)
 
 
 def _list_matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -> dict[str, Any]:
-    """Return a page of the examples that the filters match."""
-    matching_examples = filters.examples()
+    """Return the template's values for a page of the examples that match the filters."""
+    matching_examples = filters.select_examples()
     rows = matching_examples.select_related("round", "annotator", "consensus")
     # One condition for all rows in place of a query for each.
-    rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
-    page = rows_after(request, rows.prefetch_related("tags", prefetch_outputs()), size=PAGE_SIZE)
+    rows = rows.annotate(waits=ExpressionWrapper(filters.waiting_condition, BooleanField()))
+    page = select_rows_after(
+        request, rows.prefetch_related("tags", prefetch_outputs()), size=PAGE_SIZE
+    )
     return {
         "matched": count_matched(matching_examples),
         "rows": [_build_row(task, example) for example in page],
+        # Most tasks have no tags, so for them the column would be empty.
+        "has_tags": any(example.tags.all() for example in page),
         "page": page,
     }
 
@@ -196,7 +214,7 @@ def _build_row(task: Task, example: Example) -> ExampleRow:
         model_answers.append(config.display(name, output.output.get(name)))
     return ExampleRow(
         example=example,
-        text=join_inputs(config, example.inputs),
+        text=summarise_inputs(config, example.inputs).text,
         author_answer=author_answer,
         model_answers=model_answers,
         state=describe_state(
@@ -205,12 +223,12 @@ def _build_row(task: Task, example: Example) -> ExampleRow:
         state_code=find_example_state(example, consensus),
         is_decided_by_owner=is_decided_by_owner(consensus),
         votes=consensus.votes if consensus else 0,
-        author=shown_name(example.annotator),
+        author=get_shown_name(example.annotator),
     )
 
 
 def find_example_state(example: Any, consensus: Consensus | None) -> str:
-    """Return the state of an example, one of the filter's states.
+    """Return an example's state: one of the filter's states.
 
     example: annotated with `waits`, whether it waits for judges.
     """
@@ -230,6 +248,6 @@ def is_decided_by_owner(consensus: Consensus | None) -> bool:
 
 
 def describe_state(state: str, is_by_owner: bool) -> str:
-    """Return a state in the words of the filter, noting a decision by an owner."""
+    """Return a state as text, with a note if an owner decided."""
     words = dict(STATE_WORDS) | (OWNER_WORDS if is_by_owner else {})
     return str(words[state])

@@ -13,9 +13,9 @@ from tasks.budgets import BudgetLine, UsedBudget, list_limits
 from tasks.models import Context, Round, Task
 from tasks.questions import find_writers
 from tasks.rounds.steps import Step, list_next_steps
-from tasks.selectors import PLANNED_STATES, count_still_writing, find_grace_end
-from validation.judging.queue import round_numbers, waiting_examples
-from validation.judging.short_of_judges import short_of_judges
+from tasks.selectors import PLANNED_STATES, count_late_writers, find_grace_end
+from validation.judging.queue import count_waiting_examples, read_round_numbers
+from validation.judging.short_of_judges import compute_shortage
 from validation.models import Consensus
 
 State = Round.State
@@ -23,7 +23,10 @@ State = Round.State
 
 @dataclass(frozen=True)
 class RoundCard:
-    """A round with its numbers."""
+    """A round with its figures.
+
+    waiting: the number of examples that need votes. contexts: the number of unretired contexts.
+    """
 
     round: Round
     numbers: Mapping[str, int]
@@ -31,11 +34,19 @@ class RoundCard:
     contexts: int
     budget: Sequence[BudgetLine]
     writing: int
-    """People who may still finish what they were writing when it closed."""
+    """The number of people who may still finish what they were writing when the round closed."""
+
+    @property
+    def limits(self) -> dict[str, BudgetLine]:
+        """Return the lines of the budget by their names."""
+        return {line.name: line for line in self.budget}
 
     @property
     def steps(self) -> list[Step]:
-        """Return the possible next steps of the round. Releasing it has a page of its own."""
+        """Return the possible next steps of the round, except its release.
+
+        The release has a page of its own.
+        """
         return list(list_next_steps(self.round).values())
 
     @property
@@ -44,29 +55,29 @@ class RoundCard:
         return self.round.state in PLANNED_STATES
 
     @property
-    def takes_other_targets(self) -> bool:
+    def accepts_other_targets(self) -> bool:
         """Return whether a broken target may be replaced.
 
-        It may if the round was opened, has targets and has no example.
+        This is so if the round has been opened but not released, and has targets and no examples.
         """
         # Before it opens its plan can be changed, targets too.
-        fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
-        return fixed and self._is_empty and bool(self.round.round_targets.all())
+        is_fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
+        return is_fixed and self._is_empty and bool(self.round.round_targets.all())
 
     @property
-    def takes_contexts(self) -> bool:
-        """Return whether people may still write about newly imported contexts."""
+    def accepts_contexts(self) -> bool:
+        """Return whether it makes sense to import contexts: people may still write about them."""
         is_over = self.round.state in (State.CLOSED, State.RELEASED)
-        return not (is_over or self.round.task.config.judges_rows)
+        return not (is_over or self.round.task.config.has_rows_to_judge)
 
     @property
-    def can_go(self) -> bool:
+    def can_be_deleted(self) -> bool:
         """Return whether an owner may delete the round.
 
-        It must be without examples and neither open, paused nor released.
+        It must have no examples, and be neither open, paused nor released.
         """
-        live = self.round.state in (State.OPEN, State.PAUSED)
-        return self._is_empty and not live and self.round.state != State.RELEASED
+        is_live = self.round.state in (State.OPEN, State.PAUSED)
+        return self._is_empty and not is_live and self.round.state != State.RELEASED
 
     @property
     def _is_empty(self) -> bool:
@@ -83,20 +94,20 @@ def build_round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
         rows = rows.filter(number=number)
     rounds = list(rows)
     # Each number is read for all rounds at once.
-    numbers, votes = round_numbers(*rounds), _count_votes(rounds)
-    waiting_counts = waiting_examples(rounds)
-    usable = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
-    contexts = dict(usable.values_list("round").annotate(Count("pk")))
+    numbers, vote_counts = read_round_numbers(*rounds), _count_votes(rounds)
+    waiting_counts = count_waiting_examples(rounds)
+    usable_contexts = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
+    context_counts = dict(usable_contexts.values_list("round").annotate(Count("pk")))
     cards = []
     for round in rounds:
-        used_budget = _build_used_budget(numbers[round.pk], votes.get(round.pk, 0))
+        used_budget = _build_used_budget(numbers[round.pk], vote_counts.get(round.pk, 0))
         card = RoundCard(
             round=round,
             numbers=numbers[round.pk],
             waiting=waiting_counts[round.pk],
-            contexts=contexts.get(round.pk, 0),
+            contexts=context_counts.get(round.pk, 0),
             budget=list_limits(round.budget, used_budget),
-            writing=count_still_writing(round),
+            writing=count_late_writers(round),
         )
         cards.append(card)
     return cards
@@ -112,33 +123,33 @@ def _count_votes(rounds: Sequence[Round]) -> dict[int, int]:
 
 
 def describe_closing(round: Round) -> str:
-    """Return the consequences of closing the round now, as text."""
+    """Return a text that says what happens if the round is closed now."""
     now = timezone.now()
     # Whoever is writing when a round closes may finish within this time.
-    until = find_grace_end(round, now)
-    waiting_count = waiting_examples([round])[round.pk]
-    writing_note = _("Nobody is writing now. The round closes at once and can be released.")
-    if until:
-        people = find_writers(round, now).count()
+    grace_end = find_grace_end(round, now)
+    waiting_count = count_waiting_examples([round])[round.pk]
+    writing_note = _("No one is writing now. The round closes at once and can be released.")
+    if grace_end:
+        writer_count = find_writers(round, now).count()
         writing_note = ngettext(
-            "%(number)d person is writing and may finish within %(minutes)d minutes. You can "
-            "release the round after that, or as soon as they have finished.",
-            "%(number)d people are writing and may finish within %(minutes)d minutes. You can "
-            "release the round after that, or as soon as they have finished.",
-            people,
-        ) % {"number": people, "minutes": ceil((until - now).total_seconds() / 60)}
-    judging_note = _("No item waits to be judged.")
+            "%(number)d person is writing and has up to %(minutes)d minutes to finish. You "
+            "can release the round after that, or as soon as they finish.",
+            "%(number)d people are writing and have up to %(minutes)d minutes to finish. You "
+            "can release the round after that, or as soon as they finish.",
+            writer_count,
+        ) % {"number": writer_count, "minutes": ceil((grace_end - now).total_seconds() / 60)}
+    judging_note = _("All examples are judged.")
     if waiting_count:
         judging_note = ngettext(
-            "Judging continues until the waiting item is decided.",
-            "Judging continues until all %(number)d waiting items are decided.",
+            "Judging continues until the waiting example is decided.",
+            "Judging continues until all %(number)d waiting examples are decided.",
             waiting_count,
         ) % {"number": waiting_count}
-    shortage = short_of_judges(round)
-    if shortage.examples:
+    shortage = compute_shortage(round)
+    if shortage.example_count:
         judging_note += " " + ngettext(
-            "%(number)d of them needs a vote that none of your judges can give: add a judge.",
-            "%(number)d of them need votes that none of your judges can give: add judges.",
-            shortage.examples,
-        ) % {"number": shortage.examples}
+            "%(number)d of them needs a vote that none of your judges can give. Add a judge.",
+            "%(number)d of them need votes that none of your judges can give. Add judges.",
+            shortage.example_count,
+        ) % {"number": shortage.example_count}
     return f"{writing_note} {judging_note}"

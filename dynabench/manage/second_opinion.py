@@ -1,4 +1,4 @@
-"""Where Dawid and Skene's model of a round differs from what the policy decided."""
+"""The page that compares Dawid and Skene's model of a round with the decisions of the policy."""
 
 from typing import Any, NamedTuple
 
@@ -7,21 +7,26 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from annotation.models import Example
-from core.accounts.people import shown_name
+from core.accounts.people import get_shown_name
+from core.figures.squares import draw_square
 from core.web.lists import list_page
 from dynabench.manage.access import find_owned_round
+from dynabench.manage.selectors import summarise_inputs
 from tasks.models import Round
 from validation.decisions.second_opinion import SecondOpinion
-from validation.decisions.second_opinion import second_opinion as fitted
+from validation.decisions.second_opinion import compute_second_opinion as fitted
 from validation.models import Consensus
 from validation.rates.rates import Undefined
 
 PAGE_SIZE = 50
-"""Rows of each of the two tables on a page."""
+"""The number of rows per page in each of the two tables."""
 
 
 class Disagreement(NamedTuple):
-    """An example on which the model prefers another label than the consensus."""
+    """An example for which the model prefers another label than the consensus.
+
+    posterior: the model's probability of its label, from 0 to 1.
+    """
 
     example: int
     consensus: str
@@ -30,39 +35,44 @@ class Disagreement(NamedTuple):
 
 
 @require_safe
-def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
+def show_second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the model's estimates of validators, and its disagreements with the consensus."""
     round = find_owned_round(request, code, number)
-    model = fitted(round)
+    opinion = fitted(round)
     values: dict[str, Any] = {"task": round.task, "round": round}
-    if isinstance(model, Undefined):
-        values["reason"] = model.reason
+    if isinstance(opinion, Undefined):
+        values["reason"] = opinion.reason
     else:
-        values["model"] = model
+        values["model"] = opinion
         values["validators"] = []
-        validator_page = list_page(request, model.validators, size=PAGE_SIZE, name="validators")
+        validator_page = list_page(request, opinion.validators, size=PAGE_SIZE, name="validators")
         for validator in validator_page:
-            name = shown_name(validator.annotator)
+            name = get_shown_name(validator.annotator)
             confusion = []
-            for true_label, chances in validator.confusion.items():
-                confusion.append((true_label, list(chances.values())))
-            values["validators"].append((name, validator.reliability, confusion))
+            for true_label, probabilities in validator.confusion.items():
+                confusion.append((true_label, list(probabilities.values())))
+            confusion_chart = draw_square([probabilities for _label, probabilities in confusion])
+            values["validators"].append((name, validator.reliability, confusion, confusion_chart))
         values["validator_page"] = validator_page
-        page = list_page(request, find_disagreements(round, model), size=PAGE_SIZE)
+        page = list_page(request, find_disagreements(round, opinion), size=PAGE_SIZE)
         examples = Example.objects.in_bulk([row.example for row in page])
         values["page"] = page
-        values["otherwise"] = [(examples[row.example], row) for row in page]
+        values["otherwise"] = []
+        for row in page:
+            example = examples[row.example]
+            text = summarise_inputs(round.task.config, example.inputs).text
+            values["otherwise"].append((example, text, row))
     return render(request, "own/second_opinion.html", values)
 
 
-def find_disagreements(round: Round, model: SecondOpinion) -> list[Disagreement]:
-    """Return the examples on which the model disagrees with the consensus, surest first."""
+def find_disagreements(round: Round, opinion: SecondOpinion) -> list[Disagreement]:
+    """Return the examples on which the model disagrees with the consensus, the surest first."""
     rows = []
-    decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)
+    decided_rows = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)
     # Many rows, of which few are shown: no instances, and not all at once.
-    for pk, label in decided.exclude(label="").values_list("pk", "label").iterator():
-        posterior = model.posteriors.get(pk, {})
-        best = max(posterior, key=lambda name: posterior[name], default=label)
-        if best != label:
-            rows.append(Disagreement(pk, label, best, posterior[best]))
+    for pk, label in decided_rows.exclude(label="").values_list("pk", "label").iterator():
+        posterior = opinion.posteriors.get(pk, {})
+        best_label = max(posterior, key=lambda name: posterior[name], default=label)
+        if best_label != label:
+            rows.append(Disagreement(pk, label, best_label, posterior[best_label]))
     return sorted(rows, key=lambda row: -row.posterior)

@@ -1,4 +1,4 @@
-"""Reads of the owners' pages: what an author wrote, and everything about one example."""
+"""Reads of the owners' pages: authors' texts, and everything about one example."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from annotation.writing import result_panel
-from core.accounts.people import shown_name
+from core.accounts.people import get_shown_name
+from dynabench.manage.criteria import build_criteria_values, describe_judgements
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Task
+from validation.consensus.steps import read_step_labels
 from validation.decisions.replay import ExampleStatus
-from validation.judging.wording import verdict_words
+from validation.judging.wording import describe_verdict
 from validation.models import Choice, Consensus, Gold, Validation
 
 VERDICT_WORDS = {
@@ -26,20 +28,42 @@ VERDICT_WORDS = {
 }
 
 
-def read_texts_by_example(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
-    """Return each example's input as one line of text, by the example's id. One query."""
+@dataclass(frozen=True, slots=True)
+class InputSummary:
+    """An author's input as lists show it: the text, and separately the author's answer.
+
+    text: all fields but the answer, on one line; the answer if there are no other fields. answer:
+    the author's answer, such as a label; "" if there is none or it is in `text`.
+    """
+
+    text: str
+    answer: str
+
+
+def read_inputs_by_example(task: Task, examples: Iterable[int]) -> Mapping[int, InputSummary]:
+    """Return each example's input for a list, by example id. One query."""
     rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
-    return {pk: join_inputs(task.config, inputs) for pk, inputs in rows}
+    return {pk: summarise_inputs(task.config, inputs) for pk, inputs in rows}
 
 
-def join_inputs(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """Return an author's input as one line of text."""
-    return " | ".join(words for _title, words in _list_answers(config, config.input, inputs))
+def summarise_inputs(config: TaskConfig, inputs: Mapping[str, Any]) -> InputSummary:
+    """Return an author's input for a list."""
+    text_fields: list[Component] = []
+    answer_fields: list[Component] = []
+    for component in config.input:
+        is_answer = component.name == config.answer_field
+        (answer_fields if is_answer else text_fields).append(component)
+    text = " · ".join(words for _title, words in _list_answers(config, text_fields, inputs))
+    answer = "".join(words for _title, words in _list_answers(config, answer_fields, inputs))
+    # Without a text, the answer is all that one can click.
+    if not text:
+        return InputSummary(text=answer, answer="")
+    return InputSummary(text, answer)
 
 
 @dataclass(frozen=True, slots=True)
 class VoteDetails:
-    """A vote as owners see it. notes: (title, text) of the validator's further answers."""
+    """A vote as owners see it. notes: the validator's further answers, as (title, text)."""
 
     by: str
     answer: str
@@ -49,10 +73,13 @@ class VoteDetails:
 
 
 def build_case_file(task: Task, example: Example) -> dict[str, Any]:
-    """Return everything about one example for the template. Five queries."""
+    """Return the template's values with everything about one example.
+
+    Makes five queries, six if it has criteria.
+    """
     config = task.config
     # In the order in which they were cast.
-    votes = example.validations.select_related("validator").order_by("pk")
+    votes = list(example.validations.select_related("validator").order_by("pk"))
     decisions = list(example.owner_decisions.select_related("owner__annotator").order_by("-pk"))
     current_decision = next((d for d in decisions if d.withdrawn_at is None), None)
     consensus = Consensus.objects.filter(pk=example.pk).first()
@@ -66,9 +93,10 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
         "shown_context": result_panel.list_shown_fields(config, example.context),
         "written": _list_answers(config, config.input, example.inputs),
         "explained": _list_answers(config, config.metadata.create, example.metadata),
-        "author": shown_name(example.annotator),
+        "author": get_shown_name(example.annotator),
         "answers": _list_target_answers(config, example),
         "votes": [_describe_vote(config, vote, example) for vote in votes],
+        **build_criteria_values(example, votes, consensus),
         "decisions": decision_rows,
         "standing": current_decision,
         "consensus": consensus,
@@ -78,13 +106,13 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
 
 
 def describe_decision(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
-    """Return a label or verdict as text; empty if there is none."""
+    """Return a label or verdict as text; "" if there is none."""
     if choice.verdict:
         # A task may have its own words for a verdict.
-        words = verdict_words(config, choice.verdict, example)
+        words = describe_verdict(config, choice.verdict, example)
         return words or _(VERDICT_WORDS[choice.verdict])
     for name in config.target_fields:
-        if config.labels(name):
+        if config.get_labels(name):
             return config.display(name, choice.label)
     return choice.label
 
@@ -92,18 +120,18 @@ def describe_decision(config: TaskConfig, choice: Choice | ExampleStatus, exampl
 def _list_answers(
     config: TaskConfig, components: Iterable[Component], values: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Return (title, text) of the components that have a value."""
+    """Return (title, text) for each component that has a value."""
     answers = []
     for component in components:
         words = render_value(config, component.name, values.get(component.name))
         if words:
-            answers.append((component.others_title, words))
+            answers.append((component.third_person_title, words))
     return answers
 
 
 def _list_target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
-    """Return (target's name, its answer, whether the example fooled it) for each target."""
-    words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
+    """Return (target's name, its answer, whether it was fooled, as text) for each target."""
+    words = {True: _("wrong"), False: _("right"), None: _("not known yet")}
     rows = []
     for output in example.target_outputs.select_related("target"):
         answer = result_panel.format_answer(config, output.output)
@@ -124,11 +152,18 @@ def _describe_vote(config: TaskConfig, vote: Validation, example: Example) -> Vo
     notes = [(_("Flagged because"), flag_reason), (_("Comment"), vote.comment)]
     notes += _list_answers(config, config.judge_questions, vote.metadata)
     notes += [
+        # Translators: a step of an agent, such as a call of a tool
+        (_("Step %(number)s") % {"number": key}, label)
+        for key, label in read_step_labels(vote.metadata).items()
+    ]
+    notes += [
+        # Translators: before a judge's answers about each criterion
+        (_("Criteria"), describe_judgements(vote.judgements)),
         (_("After seeing the author's label"), f"{reveal} {changed_answer}".strip()),
-        (_("Why"), vote.reveal_comment),
+        (_("Reason"), vote.reveal_comment),
     ]
     return VoteDetails(
-        by=shown_name(vote.validator),
+        by=get_shown_name(vote.validator),
         answer=describe_decision(config, vote, example),
         seconds=vote.seconds,
         notes=[(title, words) for title, words in notes if words],

@@ -2,5 +2,6 @@
 
 They are shown on pages, emailed once a day, and sent to webhooks.
 
-Above `leaderboard`, because it looks at all stages; `webhooks` and the owners' pages import it.
+In the order of imports, above `leaderboard`, because notices read the data of all stages, and
+below `webhooks` and the owners' pages.
 """

@@ -1,4 +1,4 @@
-"""Notices about tasks, and when each person was last told of theirs."""
+"""Notices about tasks, and each person's settings and times of emails."""
 
 from django.conf import settings
 from django.db import models
@@ -15,14 +15,19 @@ from tasks.models import Task
 
 
 class Notice(models.Model):
-    """A notice for a task's owners, open from when its cause was noticed until it is over."""
+    """A notice for a task's owners.
+
+    It is open from when its cause is noticed until the cause ends.
+    """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="notices")
     # A new kind needs no migration: the choices are read when they are needed.
     kind = models.CharField(max_length=MAX_NAME_CHARS, choices=notice_choices)
-    round = models.PositiveIntegerField(default=0, help_text="Its number; 0: about the task.")
+    round = models.PositiveIntegerField(
+        default=0, help_text=("Round number. 0: a notice about the task.")
+    )
     numbers = models.JSONField(
-        default=dict, help_text="What its sentence says; no names, no texts."
+        default=dict, help_text="Numbers in its sentence, without names and texts."
     )
     began_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
@@ -43,28 +48,35 @@ class Notice(models.Model):
 
 
 class Digest(models.Model):
-    """The time of a person's last digest email, and the kinds of items that they switched off."""
+    """A person's settings for emails, and when they last got and read their news."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     # Of the last digest; null: none was sent yet.
     told_at = models.DateTimeField(null=True)
     is_off = models.BooleanField(default=False)
-    seen_at = models.DateTimeField(null=True, help_text="When they last looked at their news.")
+    seen_at = models.DateTimeField(null=True, help_text="When the person last read their news.")
+    # Of the last catch whose confirmation a page told; null: none was told yet.
+    caught_at = models.DateTimeField(null=True)
+    # Nobody gets it unasked.
+    is_weekly = models.BooleanField(
+        default=False, db_default=False, help_text="They want a summary on Mondays."
+    )
+    weekly_at = models.DateTimeField(null=True, help_text="Of the last summary.")
     # Kinds, with spaces between them.
     off = models.CharField(
         max_length=MAX_SWITCH_CHARS,
         blank=True,
         default="",
         db_default="",
-        help_text="Kinds that are not told.",
+        help_text="Kinds that are turned off.",
     )
 
     def __str__(self) -> str:
         return f"digest {self.pk}"
 
     @property
-    def wanted(self) -> list[str]:
-        """Return the kinds of items that the person wants in the email."""
+    def wanted_kinds(self) -> list[str]:
+        """Return the kinds of items that the person wants in the digest; none if it is off."""
         if self.is_off:
             return []
         unwanted = self.off.split()

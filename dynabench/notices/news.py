@@ -1,11 +1,11 @@
-"""News for people about their own work, read from its rows, for digests and a page."""
+"""News for people about their own work, read from the rows of that work."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from core.accounts.models import PANEL_PEOPLE, User
+from core.accounts.models import PANEL_ADDRESS_ENDING, User
 from dynabench.notices.registry import News, list_news_kinds
 
 RECENT_TIME = timedelta(days=7)
@@ -17,15 +17,17 @@ def find_news(now: datetime, user: User | None = None) -> Iterator[News]:
     Eight queries.
     """
     for kind in list_news_kinds():
-        yield from kind.read(now, user)
+        yield from kind.read_news(now, user)
 
 
 def build_user_filter(path: str, user: User | None) -> Q:
-    """Return the condition that rows belong to the person, or to anybody with an email address.
+    """Return a condition for the rows of the person, or of all active people with an email address.
 
-    Panel participants have no email address. path: lookup of the user.
+    Panel participants have no email address. path: the lookup of the user.
     """
     # On a page the person is signed in, so nothing else has to hold.
     if user is not None:
         return Q(**{path: user})
-    return Q(**{f"{path}__is_active": True}) & ~Q(**{f"{path}__email__endswith": PANEL_PEOPLE})
+    return Q(**{f"{path}__is_active": True}) & ~Q(
+        **{f"{path}__email__endswith": PANEL_ADDRESS_ENDING}
+    )

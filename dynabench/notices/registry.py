@@ -1,6 +1,6 @@
-"""The notices of tasks and the news of people: what each must say of itself.
+"""The base classes of task notices and personal news.
 
-`dynabench.notices.kinds` has a class for each. All are found by themselves.
+`dynabench.notices.kinds` has one class per kind. Defining a class registers it.
 """
 
 from abc import abstractmethod
@@ -15,39 +15,39 @@ from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import User
 from core.registry import check_parts, register_member
-from dynabench.notices.rules import RoundFacts
+from dynabench.notices.round_warnings import RoundFacts
 from tasks.models import Task
 
 Words = str | Promise
 TASKS_SWITCH = "tasks"
-"""The switch of mails about tasks and assignments."""
+"""The name of the switch for emails about tasks and assignments."""
 MAX_NAME_CHARS = 10
-"""In the name of a notice: the width of its column."""
+"""The maximum length of a notice's name: the width of its database column."""
 MAX_SWITCH_CHARS = 80
-"""In the names of all switches with spaces between them: the width of the column of those off."""
+"""The maximum length of all switches' names, joined by spaces: the width of the column `off`."""
 TASK_NOTICES: dict[str, "TaskNotice"] = {}
-"""All notices of tasks by their names; the modules of `dynabench.notices.kinds` fill it."""
+"""All kinds of task notices by name. Importing `dynabench.notices.kinds` fills it."""
 NEWS_KINDS: dict[str, "PersonalNews"] = {}
-"""All news of people by their names, as above."""
+"""All kinds of personal news by name. Importing `dynabench.notices.kinds` fills it."""
 
 
 class TaskNotice:
     """A kind of notice for people who run a task, open until its cause is over.
 
     Shown on the task's pages, sent to webhooks, and included in reviewers' digests. A
-    subclass with a name registers itself, `class OpenReports(CountNotice, name="reports")`;
-    raises TypeError if one of PARTS is missing. Subclasses without a name are base classes.
+    subclass with a name, `class OpenReports(CountNotice, name="reports")`, is registered. Raises
+    TypeError if one of PARTS is missing. Subclasses without a name are base classes.
     """
 
-    PARTS: ClassVar[tuple[str, ...]] = ("label", "sentence", "page")
+    PARTS: ClassVar[tuple[str, ...]] = ("label", "build_sentence", "page")
 
     name: ClassVar[str]
     label: ClassVar[Words]
-    """What it is, in a few words: in the admin."""
+    """The notice's title in the admin."""
     page: ClassVar[str]
-    """The name of the page where one acts on it; its address has the task's code."""
+    """The URL name of the page on which to act. Its URL contains the task's code."""
     has_own_mail: ClassVar[bool] = False
-    """It has a mail and a line of its own, and so is not in digests."""
+    """Whether it has its own email and its own line on pages, so that digests leave it out."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -55,29 +55,29 @@ class TaskNotice:
             register_member(cls, name, TASK_NOTICES, noun="notice", max_chars=MAX_NAME_CHARS)
 
     @abstractmethod
-    def sentence(self, count: int) -> str:
+    def build_sentence(self, count: int) -> str:
         """Return the translated sentence, with `%(…)s` placeholders for the notice's numbers.
 
         count: the number that selects singular or plural.
         """
 
-    def address(self, code: str, round: int) -> str:
-        """Return the address of the page on which to act. round: the round's number, or 0."""
+    def build_address(self, code: str, round: int) -> str:
+        """Return the URL of the page on which to act. round: the round's number, or 0."""
         return reverse(self.page, args=[code])
 
 
 class RoundNotice(TaskNotice):
-    """A kind of notice about a round."""
+    """A kind of notice about one round."""
 
-    PARTS = (*TaskNotice.PARTS, "numbers")
+    PARTS = (*TaskNotice.PARTS, "get_numbers")
 
     @abstractmethod
-    def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return the placeholders of the sentence; None if there is nothing to report."""
+    def get_numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
+        """Return the values of the sentence's placeholders; None if there is nothing to report."""
 
 
 class CountNotice(TaskNotice):
-    """A kind of notice about a task, which counts something that should be 0."""
+    """A kind of notice about a task. It counts something, and is open unless the count is 0."""
 
     PARTS = (*TaskNotice.PARTS, "count_by_task")
 
@@ -85,7 +85,7 @@ class CountNotice(TaskNotice):
     def count_by_task(self, now: datetime) -> Mapping[int, int]:
         """Return the counts by task id; tasks with a count of 0 may be missing.
 
-        One query, for any number of tasks.
+        Takes one query for any number of tasks.
         """
 
 
@@ -93,7 +93,8 @@ class CountNotice(TaskNotice):
 class News:
     """A piece of news for one person.
 
-    words: placeholders of its sentence, without texts that people wrote.
+    path: the page on which to act. words: the values of its sentence's placeholders, without texts
+    that people wrote.
     """
 
     kind: str
@@ -105,7 +106,7 @@ class News:
 
     @property
     def task_id(self) -> int:
-        """Return the task's id, as `Notice.task_id` does."""
+        """Return the task's id, like `Notice.task_id`."""
         return self.task.pk
 
 
@@ -113,17 +114,17 @@ class PersonalNews:
     """A kind of news for a person about their own work.
 
     Shown on the person's news page and in their digest, unless they switch it off.
-    Subclasses register as those of `TaskNotice` do.
+    Subclasses are registered like those of `TaskNotice`.
     """
 
-    PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "read", "sentence")
+    PARTS: ClassVar[tuple[str, ...]] = ("label", "place", "read_news", "build_sentence")
 
     name: ClassVar[str]
-    """Also that of its switch."""
+    """The name of this kind and of its switch."""
     label: ClassVar[Words]
-    """What is switched off, as a part of a sentence."""
+    """What the switch turns off, as a part of a sentence."""
     place: ClassVar[int]
-    """Its place among the switches, from 1."""
+    """The position among the switches, from 1."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -132,23 +133,25 @@ class PersonalNews:
         check_parts(cls, cls.PARTS, "news", name)
         if name in NEWS_KINDS or name == TASKS_SWITCH:
             raise TypeError(f"There is news {name} already.")
+        # A person may switch off all of them, and the names share one column.
         if len(" ".join((TASKS_SWITCH, *NEWS_KINDS, name))) > MAX_SWITCH_CHARS:
             raise TypeError(
                 f"With {name} the switches' names have over {MAX_SWITCH_CHARS} letters."
             )
         cls.name = name
+        # One instance is enough for everybody, as it keeps nothing.
         NEWS_KINDS[name] = cls()
 
     @abstractmethod
-    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+    def read_news(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield the past week's news of this kind.
 
         user: the person; None for everybody who can get email.
         """
 
     @abstractmethod
-    def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return the translated sentence. words: its placeholders."""
+    def build_sentence(self, words: Mapping[str, Any]) -> str:
+        """Return the translated sentence. words: the values of its placeholders."""
 
 
 def notice_choices() -> list[tuple[str, Words]]:
@@ -168,7 +171,7 @@ def list_news_kinds() -> list[PersonalNews]:
 
 def list_switches() -> dict[str, Words]:
     """Return the labels, by name, of the kinds that people can switch off in emails."""
-    labels: dict[str, Words] = {TASKS_SWITCH: _("what your tasks and assignments need")}
+    labels: dict[str, Words] = {TASKS_SWITCH: _("My tasks and assignments")}
     for kind in list_news_kinds():
         labels[kind.name] = kind.label
     return labels

@@ -1,1 +1,1 @@
-"""A person's own pages: their work, their data, what they may join."""
+"""A person's own pages: their work, their data, and invitations to join tasks."""

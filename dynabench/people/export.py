@@ -1,4 +1,4 @@
-"""Everything stored about one person, as one JSON object that is written piece by piece."""
+"""The export of everything stored about a person, as one JSON object written piece by piece."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +34,7 @@ from core.accounts.models import (
     User,
 )
 from dynabench.campaigns.models import Invited, LedgerRow, Place, Qualification
+from dynabench.catches.models import SharedCatch
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
 from dynabench.webhooks.models import Webhook
@@ -50,7 +51,7 @@ from validation.models import (
     Skip,
     Validation,
 )
-from validation.rewards.scores import points_of
+from validation.rewards.scores import compute_points
 
 CHUNK_ROWS = 200
 MODEL_FIELDS = (
@@ -61,19 +62,19 @@ MODEL_FIELDS = (
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
-def export_person(user: User, me: Annotator) -> Iterator[str]:
+def export_person(user: User, annotator: Annotator) -> Iterator[str]:
     """Yield the JSON text of a person's data in pieces, so that memory use stays bounded.
 
-    Other people's texts and individual answers are excluded.
+    Other people's texts and individual answers are left out.
     """
-    start = "{"
-    for name, section in {**_export_account(user), **_export_work(me)}.items():
-        yield f"{start}\n{json.dumps(name)}: "
+    separator = "{"
+    for name, section in {**_export_account(user), **_export_work(annotator)}.items():
+        yield f"{separator}\n{json.dumps(name)}: "
         if isinstance(section, Mapping):
             yield _encode_json(section)
         else:
             yield from _encode_list(section)
-        start = ","
+        separator = ","
     yield "\n}\n"
 
 
@@ -82,11 +83,11 @@ def _encode_json(value: Any) -> str:
 
 
 def _encode_list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    start = "[\n"
+    separator = "[\n"
     for row in rows:
-        yield start + _encode_json(row)
-        start = ",\n"
-    if start == "[\n":  # no row came
+        yield separator + _encode_json(row)
+        separator = ",\n"
+    if separator == "[\n":  # no row came
         yield "[]"
     else:
         yield "\n]"
@@ -115,7 +116,7 @@ def _export_sign_in(user: User) -> dict[str, Section]:
 
 
 def _export_account(user: User) -> dict[str, Section]:
-    """Return the person's account, without secrets, and the rows that refer to it."""
+    """Return the person's account, without secrets, and the rows that belong to it."""
     names = ("email", "language", "date_joined", "last_login", "is_superuser", "is_active")
     owner_decisions = OwnerDecision.objects.filter(owner=user)
     return {
@@ -146,7 +147,9 @@ def _export_account(user: User) -> dict[str, Section]:
             "made_at", study=F("campaign__name")
         ),
         "follows": Follow.objects.filter(user=user).values("told_to", task_code=F("task__code")),
-        "digests": Digest.objects.filter(user=user).values("told_at", "is_off", "off"),
+        "digests": Digest.objects.filter(user=user).values(
+            "told_at", "is_off", "off", "is_weekly", "weekly_at", "caught_at"
+        ),
         "tokens": ApiToken.objects.filter(user=user).values(
             "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at"
         ),
@@ -182,7 +185,7 @@ def _export_models(user: User) -> dict[str, Section]:
 
 
 def _export_communities(user: User) -> dict[str, Section]:
-    """Return what the person owns, proposed, posted and submitted in communities."""
+    """Return the communities that the person owns or proposed, their news and joint submissions."""
     return {
         "communities": Community.objects.filter(owners=user).values("slug", "name"),
         "community_proposals": CommunityProposal.objects.filter(proposer=user).values(
@@ -197,9 +200,9 @@ def _export_communities(user: User) -> dict[str, Section]:
     }
 
 
-def _export_conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
-    """Yield conversations that have not become examples, without the model's secrets."""
-    rows = Conversation.objects.filter(assignment__annotator=me)
+def _export_conversations(annotator: Annotator) -> Iterator[Mapping[str, Any]]:
+    """Yield the conversations that have not become examples, without the models' secrets."""
+    rows = Conversation.objects.filter(assignment__annotator=annotator)
     for conversation in rows.select_related("assignment__round__task").iterator():
         code = conversation.assignment.round.task.code
         yield {
@@ -209,108 +212,121 @@ def _export_conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _export_studies(me: Annotator) -> dict[str, Section]:
+def _export_studies(annotator: Annotator) -> dict[str, Section]:
     """Return the person's participation, test results and pay in campaigns.
 
-    Panel ids are excluded.
+    Panel ids are left out.
     """
     return {
-        "studies": Place.objects.filter(annotator=me).values(
+        "studies": Place.objects.filter(annotator=annotator).values(
             *("state", "consented_at", "began_at", "submitted_at", "ran_out_at"),
             *("reason", "answers", "about"),
             study=F("campaign__name"),
             consent_version=F("consent__number"),
         ),
-        "tests": Qualification.objects.filter(annotator=me).values(
+        "tests": Qualification.objects.filter(annotator=annotator).values(
             "tries", "right", "asked", "tried_at", "passed_at", task_code=F("task__code")
         ),
-        "pay": LedgerRow.objects.filter(place__annotator=me).values(
+        "pay": LedgerRow.objects.filter(place__annotator=annotator).values(
             *("kind", "amount", "currency", "cause", "made_at"), study=F("place__campaign__name")
         ),
     }
 
 
-def _export_work(me: Annotator) -> dict[str, Section]:
+def _export_work(annotator: Annotator) -> dict[str, Section]:
     """Return what the person wrote and judged under their pseudonym."""
     names = ("pseudonym", "source", "keyboard_mode", "in_ranking", "created_at")
-    example, task = {"example_uuid": F("example__uuid")}, {"task_code": F("round__task__code")}
+    example_column, task_column = (
+        {"example_uuid": F("example__uuid")},
+        {"task_code": F("round__task__code")},
+    )
     return {
-        "annotator": {name: getattr(me, name) for name in names},
-        "consents": GatePass.objects.filter(annotator=me).values(
+        "annotator": {name: getattr(annotator, name) for name in names},
+        "consents": GatePass.objects.filter(annotator=annotator).values(
             *("passed_at", "own_minutes", "own_items", "day", "seconds", "in_a_row"),
             task_code=F("task__code"),
         ),
-        **_export_studies(me),
-        "publication": ReleaseConsent.objects.filter(voter=me).values(
+        **_export_studies(annotator),
+        "publication": ReleaseConsent.objects.filter(voter=annotator).values(
             "version", "agrees", "given_at", task_code=F("task__code")
         ),
-        "battles": iter_own_battles(me.pk),
-        "weekly_goals": WeeklyGoal.objects.filter(annotator=me).values("week", "amount"),
-        "assignments": Assignment.objects.filter(annotator=me)
-        .values("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task)
+        "battles": iter_own_battles(annotator.pk),
+        "shared_catches": SharedCatch.objects.filter(annotator=annotator).values(
+            "shared_at", **example_column
+        ),
+        "weekly_goals": WeeklyGoal.objects.filter(annotator=annotator).values("week", "amount"),
+        "assignments": Assignment.objects.filter(annotator=annotator)
+        .values(
+            "goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task_column
+        )
         .iterator(),
-        "conversations": _export_conversations(me),
-        "files": Media.objects.filter(sent_by=me).values(
+        "conversations": _export_conversations(annotator),
+        "files": Media.objects.filter(sent_by=annotator).values(
             "digest", "mime", "size", task_code=F("task__code")
         ),
-        "suggestions": Suggestion.objects.filter(assignment__annotator=me)
+        "suggestions": Suggestion.objects.filter(assignment__annotator=annotator)
         .values(
             "text", "source", "action", "asked_at", task_code=F("assignment__round__task__code")
         )
         .iterator(),
-        "attempts": Attempt.objects.filter(annotator=me)
+        "attempts": Attempt.objects.filter(annotator=annotator)
         .values("uuid", "inputs", "challenge", "support", "typing", "state", "failure", "asked_at")
         .iterator(),
-        "examples": _export_examples(me),
-        "judgements": _export_judgements(me),
+        "examples": _export_examples(annotator),
+        "judgements": _export_judgements(annotator),
         # Which examples the person was given to judge.
-        "handed_out": JudgeLease.objects.filter(validator=me)
-        .values("leased_at", **example)
+        "handed_out": JudgeLease.objects.filter(validator=annotator)
+        .values("leased_at", **example_column)
         .iterator(),
-        "skips": Skip.objects.filter(validator=me).values("created_at", **example).iterator(),
-        "shown": ShownExample.objects.filter(annotator=me)
-        .values("way", "shown_at", **example)
+        "skips": Skip.objects.filter(validator=annotator)
+        .values("created_at", **example_column)
         .iterator(),
-        "comments": Comment.objects.filter(author=me).values(
-            "text", "created_at", "edited_at", "removed_at", **example
+        "shown": ShownExample.objects.filter(annotator=annotator)
+        .values("way", "shown_at", **example_column)
+        .iterator(),
+        "comments": Comment.objects.filter(author=annotator).values(
+            "text", "created_at", "edited_at", "removed_at", **example_column
         ),
-        "mentions": Mention.objects.filter(person=me).values(
+        "mentions": Mention.objects.filter(person=annotator).values(
             "created_at", "seen_at", example_uuid=F("comment__example__uuid")
         ),
-        "reports": Report.objects.filter(annotator=me).values(
+        "reports": Report.objects.filter(annotator=annotator).values(
             "context", "reason", "comment", "created_at", "resolved_at"
         ),
     }
 
 
-def _export_judgements(me: Annotator) -> Iterator[dict[str, Any]]:
+def _export_judgements(annotator: Annotator) -> Iterator[dict[str, Any]]:
     """Yield the person's judgements, oldest first.
 
     Answers to gold items are not marked as such.
     """
-    names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
+    names = ("label", "verdict", "judgements", "flag_reason", "comment", "reveal", "reveal_choice")
     other_names = ("reveal_comment", "metadata", "seconds", "words", "created_at", "by_program")
 
-    def answers(rows: Any, example: str) -> Any:
+    def select_answers(rows: Any, example: str) -> Any:
         paths = {
             "example_uuid": F(f"{example}__uuid"),
             "task_code": F(f"{example}__round__task__code"),
         }
+        # `merge` below needs both kinds of answers in the order of their time.
         return (
-            rows.filter(validator=me)
+            rows.filter(validator=annotator)
             .order_by("created_at")
             .values(*names, *other_names, **paths)
             .iterator()
         )
 
-    votes = answers(Validation.objects, "example")
+    votes = select_answers(Validation.objects, "example")
     # Merged by time: apart they would tell which items were gold.
-    return merge(votes, answers(GoldAnswer.objects, "gold__example"), key=itemgetter("created_at"))
+    return merge(
+        votes, select_answers(GoldAnswer.objects, "gold__example"), key=itemgetter("created_at")
+    )
 
 
-def _export_examples(me: Annotator) -> Iterator[dict[str, Any]]:
-    """Yield the person's examples, oldest first, reading a few hundred at a time."""
-    own_examples = Example.objects.filter(annotator=me).order_by("pk")
+def _export_examples(annotator: Annotator) -> Iterator[dict[str, Any]]:
+    """Yield the person's examples, oldest first, a few hundred per query."""
+    own_examples = Example.objects.filter(annotator=annotator).order_by("pk")
     own_examples = own_examples.select_related("round__task", "context", "consensus", "parent")
     own_examples = own_examples.prefetch_related("target_outputs__target")
     last_id = 0
@@ -319,7 +335,7 @@ def _export_examples(me: Annotator) -> Iterator[dict[str, Any]]:
         chunk = list(own_examples.filter(pk__gt=last_id)[:CHUNK_ROWS])
         if not chunk:
             return
-        points = points_of(me, chunk)
+        points = compute_points(annotator, chunk)
         for example in chunk:
             yield _describe_example(example, points.get(example.pk))
         last_id = chunk[-1].pk
@@ -338,7 +354,10 @@ def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
         edited_from = parent.uuid
     consensus_values = None
     if consensus:
-        columns = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
+        columns = (
+            *("state", "votes", "label", "verdict", "judgements", "score"),
+            *("is_verified", "is_validated_error"),
+        )
         consensus_values = {name: getattr(consensus, name) for name in columns}
     return {
         **own_values,
@@ -353,14 +372,15 @@ def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
 
 
 def _describe_answer(example: Example, output: TargetOutput) -> dict[str, Any]:
-    """Return a target's answer, as far as the task shows it to its authors."""
+    """Return a target's answer, with only as much as the task shows to authors."""
     prob = None
     if example.round.task.config.limits.show_confidence == "full":
         prob = output.prob
     return {
-        "model": example.round.shown_name(output.target, output.position),
+        "model": example.round.get_target_name(output.target, output.position),
         "output": output.output,
         "prob": prob,
         "fooled": output.fooled,
         "score": output.score,
+        "judgements": output.judgements,
     }

@@ -8,7 +8,10 @@ from dynabench.people.work import STATUS_WORDS
 
 
 class ExampleFilter(ListFilter):
-    """A form that filters the person's examples; links set the status, the form the task."""
+    """A form that filters the person's examples by task and status.
+
+    Links set the status; the form shows only the task.
+    """
 
     task = forms.ChoiceField(required=False, label=_("Task"))
     status = forms.ChoiceField(
@@ -25,21 +28,21 @@ class GoalForm(forms.Form):
     amount = forms.IntegerField(
         min_value=0,
         max_value=500,
-        label=_("Examples and judgements in a week"),
-        help_text=_("0 is a pause; nothing is lost by it."),
+        label=_("Weekly examples and judgements"),
+        help_text=_("Enter 0 to pause. You keep your progress."),
         error_messages={
-            "required": _("Enter a number, or 0 for a pause"),
-            "invalid": _("Enter a whole number, such as 10"),
-            "min_value": _("Enter 0 or more"),
-            "max_value": _("Enter 500 or less"),
+            "required": _("Enter a number, or 0 to pause."),
+            "invalid": _("Enter a whole number, for example 10."),
+            "min_value": _("Enter 0 or more."),
+            "max_value": _("Enter 500 or less."),
         },
     )
 
 
 class LeaveForm(forms.Form):
-    """A form to confirm that deleted data cannot be restored."""
+    """A form that confirms that the person knows that deleted data cannot be restored."""
 
     sure = forms.BooleanField(
-        label=_("I know that my data cannot be brought back"),
+        label=_("I understand that my data can't be restored"),
         error_messages={"required": _("Tick this box to delete your data.")},
     )

@@ -2,38 +2,43 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.db.models import BooleanField, Count, ExpressionWrapper, Prefetch, Q, QuerySet
 from django.utils.dateformat import format as date_words
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from annotation.models import Example, TargetOutput
 from annotation.writing import result_panel
-from core.accounts.models import Annotator
-from core.charts import Point, column_chart
-from core.days import midnight
-from leaderboard.people.activity import Week
+from core.accounts.models import Annotator, User
+from core.days import get_midnight
+from core.figures.figure import Figure, FigureTable, LegendItem
+from core.figures.plots import ColumnPart, build_column_scene
+from dynabench.catches.words import describe_first_catches
+from leaderboard.people.activity import WeekWork
 from leaderboard.people.goals import WEEK, find_monday, sum_active_seconds
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.contexts.media.markup import render_media
-from tasks.models import Round
-from validation.consensus.corrections import right_answers
-from validation.decisions.awaited import waits_for_judges
-from validation.decisions.counted import counts_of
+from tasks.models import Round, Task
+from tasks.permissions import can_write
+from validation.consensus.corrections import list_right_answers
+from validation.decisions.awaited import build_waiting_condition
+from validation.decisions.counted import WorkParts, build_counts
 from validation.judging.page import describe_author_claim
-from validation.judging.wording import verdict_words
+from validation.judging.wording import describe_verdict
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
-from validation.rewards.points import day_total
-from validation.rewards.scores import extract_written_text, points_of
+from validation.rewards.points import compute_day_total
+from validation.rewards.scores import compute_points, extract_written_text
 
 PAGE_SIZE = 20
 TREND_WEEKS = 12
+TREND_HEIGHT = 96
+"""The height in pixels of the chart of the past weeks."""
 MAX_COMMENTS = 10
+MAX_DECIDED_EXAMPLES = 5
 State = Consensus.State
 NOT_RETRACTED = Q(retracted_at__isnull=True)
 UNDECIDED = NOT_RETRACTED & (Q(consensus__isnull=True) | Q(consensus__state=State.UNDECIDED))
@@ -50,15 +55,15 @@ DECIDED_CONDITIONS = {
 STATUS_WORDS = {
     "sent-back": gettext_lazy("Sent back to you"),
     "waiting": gettext_lazy("Waiting for judges"),
-    "kept": gettext_lazy("Kept without judging"),
+    "kept": gettext_lazy("Not selected for judging"),
     "valid": gettext_lazy("Confirmed"),
-    "not-agreed": gettext_lazy("Not agreed"),
-    "removed": gettext_lazy("Removed"),
+    "not-agreed": gettext_lazy("Not confirmed"),
+    "removed": gettext_lazy("Withdrawn"),
 }
 VERDICTS = {
     "correct": gettext_lazy("correct"),
     "incorrect": gettext_lazy("incorrect"),
-    "flagged": gettext_lazy("“do not use this”"),
+    "flagged": gettext_lazy("“not usable”"),
     "cannot_tell": gettext_lazy("“unclear”"),
 }
 
@@ -67,31 +72,33 @@ VERDICTS = {
 class OwnExampleRow:
     """A row of the table of the person's examples.
 
-    points: None while the example is undecided.
+    status_class: the CSS class of the status. points: None while the example is undecided.
+    first_catches: texts such as "First with numbers".
     """
 
     example: Example
     text: str
     media: Sequence[str]
     answer: str
-    models_said: Sequence[tuple[str, str]]
+    model_answers: Sequence[tuple[str, str]]
     status: str
-    look: str
+    status_class: str
     points: float | None
-    judges_said: Sequence[str]
+    judge_answers: Sequence[str]
     corrections: Sequence[str]
     comments: Sequence[str]
-    owner_said: str
+    owner_answer: str
     owner_reason: str
+    first_catches: Sequence[str]
 
 
-def build_status_conditions(me: Annotator) -> Mapping[str, Q]:
-    """Return the query condition of each status, in the order in which they are shown.
+def build_status_conditions(annotator: Annotator) -> Mapping[str, Q]:
+    """Return the query condition of each status, in the order in which the statuses are shown.
 
-    One query, or two if there are examples since somebody last judged.
+    Takes one query, or two if examples were written since somebody last judged.
     """
     # A condition, not a list of ids: the database filters, counts and annotates with it.
-    waiting_condition = waits_for_judges(Example.objects.filter(annotator=me))
+    waiting_condition = build_waiting_condition(Example.objects.filter(annotator=annotator))
     return {
         "sent-back": NOT_RETRACTED & Q(consensus__is_sent_back=True),
         "waiting": UNDECIDED & waiting_condition,
@@ -100,25 +107,30 @@ def build_status_conditions(me: Annotator) -> Mapping[str, Q]:
     }
 
 
-def count_by_status(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
+def count_examples_by_status(
+    annotator: Annotator, statuses: Mapping[str, Q]
+) -> Mapping[str, Mapping[str, int]]:
     """Return the numbers of the person's examples by task code and status. One query.
 
-    The counts `tries` and `confirmed` exclude what the person's programs wrote.
+    The counts `tries`, `confirmed` and `catches` leave out what the person's programs wrote.
     """
     counts = {name: Count("pk", filter=condition) for name, condition in statuses.items()}
-    counts |= counts_of("confirmed")
+    counts |= build_counts("confirmed", "catches")
     # No order: it would be a part of the grouping.
-    rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
-    by_task = {}
+    rows = Example.objects.filter(annotator=annotator).order_by().values_list("round__task__code")
+    counts_by_task = {}
     for code, *numbers in rows.annotate(**counts):
-        by_task[code] = dict(zip(counts, numbers, strict=True))
-    return by_task
+        counts_by_task[code] = dict(zip(counts, numbers, strict=True))
+    return counts_by_task
 
 
-def sum_counts(counts_by_task: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
-    """Return the number of examples by status, and as `all`.
+def sum_status_counts(
+    counts_by_task: Mapping[str, Mapping[str, int]], task: str = ""
+) -> dict[str, int]:
+    """Return the number of examples by status, and their total under "all".
 
-    task: code of the task; empty for all tasks.
+    counts_by_task: the result of `count_examples_by_status`. task: the task's code, or "" for all
+    tasks.
     """
     totals = dict.fromkeys(["all", *STATUS_WORDS], 0)
     for code, numbers in counts_by_task.items():
@@ -129,9 +141,9 @@ def sum_counts(counts_by_task: Mapping[str, Mapping[str, int]], task: str = "") 
     return totals
 
 
-def sum_tiles(counts_by_task: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the numbers of tries, confirmed and waiting examples, over all tasks."""
-    totals = {"tries": 0, "confirmed": 0, "waiting": 0}
+def sum_tile_counts(counts_by_task: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Return the numbers of tries, waiting and confirmed examples, and catches, in all tasks."""
+    totals = {"tries": 0, "waiting": 0, "confirmed": 0, "catches": 0}
     for numbers in counts_by_task.values():
         for name in totals:
             totals[name] += numbers[name]
@@ -140,7 +152,7 @@ def sum_tiles(counts_by_task: Mapping[str, Mapping[str, int]]) -> dict[str, int]
 
 @dataclass(frozen=True)
 class StatusChip:
-    """A link that filters by a status, with the number of examples."""
+    """A link that filters the examples by a status, with their number."""
 
     status: str
     words: str
@@ -151,121 +163,177 @@ class StatusChip:
 def build_chips(
     counts_by_task: Mapping[str, Mapping[str, int]], task: str, status: str
 ) -> list[StatusChip]:
-    """Return the filter links of a task or, if `task` is empty, of all tasks.
+    """Return the filter links for a task, or for all tasks if `task` is "".
 
-    status: the selected one.
+    Statuses without examples are left out, except the selected one. status: the selected status, or
+    "".
     """
     words = {"all": _("All"), **STATUS_WORDS}
-    numbers = sum_counts(counts_by_task, task)
+    numbers = sum_status_counts(counts_by_task, task)
     chosen_status = status or "all"
     chips = []
     for name, number in numbers.items():
         if number or name in ("all", chosen_status):
-            in_address = name
+            filter_value = name
             if name == "all":
-                in_address = ""  # no filter
-            chips.append(StatusChip(in_address, str(words[name]), number, name == chosen_status))
+                filter_value = ""  # no filter
+            chips.append(StatusChip(filter_value, str(words[name]), number, name == chosen_status))
     return chips
 
 
+def find_task_to_continue(user: User, annotator: Annotator) -> Task | None:
+    """Return the task with an open round in which the person wrote last.
+
+    None if there is none, or if the person may no longer write in it. One query, and one for the
+    role.
+    """
+    own_examples = Example.objects.filter(annotator=annotator, by_program=False)
+    open_examples = own_examples.filter(round__task__rounds__state=Round.State.OPEN)
+    example = open_examples.select_related("round__task").order_by("-pk").first()
+    if example is None or not can_write(user, example.round.task):
+        return None
+    return example.round.task
+
+
 def select_own_examples(
-    me: Annotator, statuses: Mapping[str, Q], *, task: str = "", status: str = ""
+    annotator: Annotator, statuses: Mapping[str, Q], *, task: str = "", status: str = ""
 ) -> QuerySet[Example]:
     """Return the person's examples, newest first.
 
-    task: code of a task; status: a key of `statuses`; empty for all. Each example is
-    annotated with `waits`: whether it waits for judges.
+    task: a task's code. status: a key of `statuses`. Each is "" for all. Each example is annotated
+    with `waits`: whether it waits for judges.
     """
     waits = ExpressionWrapper(statuses["waiting"], BooleanField())
-    examples = Example.objects.filter(annotator=me).annotate(waits=waits).order_by("-pk")
+    examples = Example.objects.filter(annotator=annotator).annotate(waits=waits).order_by("-pk")
     if status:
         examples = examples.filter(statuses[status])
     if task:
         examples = examples.filter(round__task__code=task)
     # Prefetched, as are the decisions: a page has up to 20 rows.
     outputs = TargetOutput.objects.select_related("target")
-    standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
+    current_decisions = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
     return examples.select_related("round__task", "context", "consensus").prefetch_related(
-        Prefetch("target_outputs", outputs), Prefetch("owner_decisions", standing)
+        Prefetch("target_outputs", outputs), Prefetch("owner_decisions", current_decisions)
     )
 
 
-def build_example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleRow]:
-    """Return the table rows of examples from `select_own_examples`. Always four queries."""
-    points = points_of(me, examples)
+@dataclass(frozen=True)
+class DecidedExample:
+    """An example of the person that was decided since their last visit.
+
+    status_class: the CSS class of its status.
+    """
+
+    example: Example
+    text: str
+    status: str
+    status_class: str
+
+
+def list_decided_examples(annotator: Annotator, since: datetime) -> list[DecidedExample]:
+    """Return the person's examples decided since a time, the latest decisions first. One query.
+
+    At most MAX_DECIDED_EXAMPLES.
+    """
+    decided_examples = Example.objects.filter(
+        annotator=annotator, retracted_at__isnull=True, consensus__decided_at__gte=since
+    ).exclude(consensus__state=State.UNDECIDED)
+    examples = decided_examples.select_related("round__task", "consensus").order_by(
+        "-consensus__decided_at"
+    )
+    rows = []
+    for example in examples[:MAX_DECIDED_EXAMPLES]:
+        text = extract_written_text(example.round.task.config, example.inputs)
+        status, status_class = describe_status(example), get_status_class(example)
+        rows.append(DecidedExample(example, text, status, status_class))
+    return rows
+
+
+def build_example_rows(annotator: Annotator, examples: Sequence[Example]) -> list[OwnExampleRow]:
+    """Return the table rows of examples that `select_own_examples` returned.
+
+    Always five queries.
+    """
+    points = compute_points(annotator, examples)
     votes: dict[int, list[Validation]] = {}
     # Votes of an example that still needs some are nobody's to see.
-    closed = [example.pk for example in examples if _is_over(example)]
-    for vote in Validation.objects.filter(example__in=closed):
+    closed_ids = [example.pk for example in examples if _is_over(example)]
+    for vote in Validation.objects.filter(example__in=closed_ids):
         votes.setdefault(vote.example_id, []).append(vote)
+    first_catches = describe_first_catches(examples)
     rows = []
     for example in examples:
-        rows.append(_build_row(example, points.get(example.pk), votes.get(example.pk, [])))
+        row = _build_example_row(example, points.get(example.pk), votes.get(example.pk, []))
+        rows.append(replace(row, first_catches=first_catches.get(example.pk, [])))
     return rows
 
 
 def _is_over(example: Example) -> bool:
-    """Return whether no further vote is requested, so that the votes may be shown."""
+    """Return whether no more votes are requested, so that the votes may be shown."""
     consensus = getattr(example, "consensus", None)
     return bool(consensus and not consensus.still_needed)
 
 
-def _build_row(
+def _build_example_row(
     example: Example, points: float | None, votes: Sequence[Validation]
 ) -> OwnExampleRow:
     config = example.round.task.config
     decision = next(iter(example.owner_decisions.all()), None)
     answers = result_panel.build_answers(example, config, list(example.target_outputs.all()))
-    owner_said = owner_reason = ""
+    owner_answer = owner_reason = ""
     if decision:
-        owner_said = describe_choice(config, decision, example)
+        owner_answer = describe_choice(config, decision, example)
         owner_reason = decision.reason
     return OwnExampleRow(
         example=example,
         text=extract_written_text(config, example.inputs),
         media=render_media(config, example.inputs),
         answer=describe_author_claim(config, example),
-        models_said=[(answer.name, answer.words) for answer in answers],
+        model_answers=[(answer.name, answer.words) for answer in answers],
         status=describe_status(example),
-        look=get_status_class(example),
+        status_class=get_status_class(example),
         points=points,
-        judges_said=describe_votes(config, votes, example),
+        judge_answers=describe_votes(config, votes, example),
         corrections=list_corrections(votes),
         comments=list_comments(config, votes),
-        owner_said=owner_said,
+        owner_answer=owner_answer,
         owner_reason=owner_reason,
+        first_catches=[],
     )
 
 
 def describe_status(example: Any) -> str:
-    """Describe the state of an example from `select_own_examples`, such as "1 of 3"."""
+    """Describe the state of an example of `select_own_examples`, such as "waiting, 1 of 3"."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
-        return _("removed")
+        return _("withdrawn")
     if consensus and consensus.is_sent_back:
         return _("sent back to you")
     if consensus and consensus.state != State.UNDECIDED:
-        return _("confirmed") if consensus.is_verified else _("not agreed")
+        return _("confirmed") if consensus.is_verified else _("not confirmed")
     if not example.waits:
-        return _describe_unjudged(example)
+        return _describe_unjudged_example(example)
     if consensus is None and example.outcome == Example.Outcome.UNDECIDED:
         return _("needs your answer")
     if consensus is None:
         return _("waiting")
-    needed = consensus.votes + consensus.still_needed
-    return _("waiting, %(votes)d of %(needed)d") % {"votes": consensus.votes, "needed": needed}
+    needed_votes = consensus.votes + consensus.still_needed
+    return _("waiting (%(votes)d of %(needed)d votes)") % {
+        "votes": consensus.votes,
+        "needed": needed_votes,
+    }
 
 
-def _describe_unjudged(example: Example) -> str:
+def _describe_unjudged_example(example: Example) -> str:
     """Describe why an example is not judged: it was not sampled, or its round is over."""
     if example.round.state == Round.State.RELEASED:
         return _("not judged")
-    # Translators: an example that is kept without being judged
-    return result_panel.describe_unjudged(example.round.task.config)[0] or _("kept")
+    phrase, _sentence = result_panel.describe_unjudged_example(example.round.task.config)
+    return phrase or _("not judged")
 
 
 def get_status_class(example: Example) -> str:
-    """Return the CSS class of the example's status."""
+    """Return the CSS class of the example's status; "" while it is undecided."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return "danger"
@@ -275,18 +343,18 @@ def get_status_class(example: Example) -> str:
 
 
 def describe_choice(config: TaskConfig, choice: Choice, example: Example) -> str:
-    """Return a vote or a decision in the words of the judging form."""
+    """Return a vote or a decision in the words of the form for judges."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
-    return verdict_words(config, choice.verdict, example) or str(VERDICTS[choice.verdict])
+    return describe_verdict(config, choice.verdict, example) or str(VERDICTS[choice.verdict])
 
 
 def describe_votes(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
-    """Describe the votes, most frequent first: “2 of 3 people chose true”."""
+    """Describe the votes, the most frequent first, for example “2 of 3 judges chose true”."""
     counts = Counter(describe_choice(config, vote, example) for vote in votes)
     sentence = ngettext(
-        "%(number)d of %(total)d person chose %(words)s",
-        "%(number)d of %(total)d people chose %(words)s",
+        "%(number)d of %(total)d judge chose %(words)s",
+        "%(number)d of %(total)d judges chose %(words)s",
         len(votes),
     )
     lines = []
@@ -296,31 +364,31 @@ def describe_votes(config: TaskConfig, votes: Sequence[Validation], example: Exa
 
 
 def list_corrections(votes: Sequence[Validation]) -> list[str]:
-    """Return the right answers that judges typed, most frequent first."""
+    """Return up to MAX_COMMENTS right answers that judges entered, the most frequent first."""
     answers = []
     for vote in votes:
         text = vote.metadata.get(CORRECTION_FIELD)
         if text:
             answers.append({"answer": text})
-    return right_answers(answers)[:MAX_COMMENTS]
+    return list_right_answers(answers)[:MAX_COMMENTS]
 
 
 def list_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
-    """Return the judges' comments in alphabetical order, which hides who wrote them."""
+    """Return up to MAX_COMMENTS comments by judges, sorted by letter to hide who wrote them."""
     questions = [question.name for question in config.metadata.validate if question.kind.is_text]
     texts: list[Any] = []
     for vote in votes:
         texts += [vote.comment, vote.reveal_comment]
         texts += [vote.metadata.get(name) for name in questions]
-    typed = {str(text).strip() for text in texts if text}
-    return sorted(typed)[:MAX_COMMENTS]
+    typed_texts = {str(text).strip() for text in texts if text}
+    return sorted(typed_texts)[:MAX_COMMENTS]
 
 
 @dataclass(frozen=True)
 class TodaysWork:
     """A person's work since 00:00 UTC.
 
-    minutes: time between submissions, without long breaks.
+    minutes: the time between submissions, without long breaks.
     """
 
     tries: int
@@ -329,15 +397,17 @@ class TodaysWork:
     points: float
 
 
-def summarise_today(me: Annotator, points_a_vote: Mapping[int, float]) -> TodaysWork:
-    """Return the person's work today, without that of their programs.
+def summarise_today(annotator: Annotator, points_per_vote: Mapping[int, float]) -> TodaysWork:
+    """Return the person's work today, without the work of their programs.
 
-    points_a_vote: points for a judgement, by task id.
+    points_per_vote: the points for a judgement, by task id.
     """
-    day_start = midnight()
-    own = Example.objects.filter(annotator=me, by_program=False, created_at__gte=day_start)
-    examples = list(own.select_related("round__task", "consensus"))
-    judgement_filter = {"validator": me, "by_program": False, "created_at__gte": day_start}
+    day_start = get_midnight()
+    todays_examples = Example.objects.filter(
+        annotator=annotator, by_program=False, created_at__gte=day_start
+    )
+    examples = list(todays_examples.select_related("round__task", "consensus"))
+    judgement_filter = {"validator": annotator, "by_program": False, "created_at__gte": day_start}
     names = ("created_at", "seconds")
     votes = list(
         Validation.objects.filter(**judgement_filter).values_list(*names, "example__round__task")
@@ -351,25 +421,53 @@ def summarise_today(me: Annotator, points_a_vote: Mapping[int, float]) -> Todays
         moments += [example.created_at, example.shown_at or example.created_at]
     for created_at, seconds, _task in votes:
         moments += [created_at, created_at - timedelta(seconds=seconds or 0)]
-    points = list(points_of(me, examples).values())
+    points = list(compute_points(annotator, examples).values())
     for _created_at, _seconds, task in votes:
-        points.append(points_a_vote.get(task, 1))
+        points.append(points_per_vote.get(task, 1))
     minutes = round(sum_active_seconds(moments) / 60)
     tries = sum(example.retracted_at is None for example in examples)
-    return TodaysWork(tries, len(votes), minutes, day_total(points))
+    return TodaysWork(tries, len(votes), minutes, compute_day_total(points))
 
 
-def draw_trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
-    """Draw a chart of tries and confirmed ones in the past 12 weeks; empty without tries."""
+def build_trend_figure(weeks: Mapping[tuple[date, int], WeekWork]) -> Figure | None:
+    """Return a chart of the tries in the past TREND_WEEKS weeks, by outcome; None without tries."""
     this_week = find_monday(datetime.now(UTC).date())
-    try_points, confirmed_points = [], []
+    labels: list[str] = []
+    parts_by_week: list[WorkParts] = []
     for weeks_ago in reversed(range(TREND_WEEKS)):
         week_start = this_week - weeks_ago * WEEK
-        of_week = [week for (day, _task), week in weeks.items() if day == week_start]
-        label = date_words(week_start, "j M")
-        try_points.append(Point(label, sum(week.tried for week in of_week)))
-        confirmed_points.append(Point(label, sum(week.valid for week in of_week)))
-    if not any(point.value for point in try_points):
-        return SafeString()
-    parts = {_("Tries"): try_points, _("Confirmed"): confirmed_points}
-    return column_chart(parts, title=_("Your tries by week, and those that people confirmed"))
+        # Over all tasks, which the weeks keep apart.
+        numbers = [0] * len(WorkParts._fields)
+        for (day, _task), week in weeks.items():
+            if day == week_start:
+                numbers = [sum(pair) for pair in zip(numbers, week.parts, strict=True)]
+        labels.append(date_words(week_start, "j M"))
+        parts_by_week.append(WorkParts(*numbers))
+    if not any(sum(parts) for parts in parts_by_week):
+        return None
+    titles = {
+        "catch bar": _("Catches"),
+        "step bar": _("Confirmed"),
+        "held bar": _("Waiting"),
+        "refuted bar": _("Not confirmed"),
+    }
+    columns, rows = [], []
+    for number, (role, words) in enumerate(titles.items()):
+        columns.append(ColumnPart(role, words, [parts[number] for parts in parts_by_week]))
+    for label, parts in zip(labels, parts_by_week, strict=True):
+        rows.append((label, [str(number) for number in parts]))
+    return Figure(
+        name="weeks",
+        title=describe_best_week([sum(parts) for parts in parts_by_week]),
+        subtitle=_("Your tries by week"),
+        scene=build_column_scene(labels, columns, height=TREND_HEIGHT, css_class="weeks"),
+        table=FigureTable(list(titles.values()), rows),
+        legend=[LegendItem(role, words) for role, words in titles.items()],
+    )
+
+
+def describe_best_week(tries: Sequence[int]) -> str:
+    """Return a sentence about the week with the most tries. tries: by week, the newest last."""
+    max_tries = max(tries, default=0)
+    sentence = ngettext("Best week: %(number)d try", "Best week: %(number)d tries", max_tries)
+    return sentence % {"number": max_tries}

@@ -1,4 +1,4 @@
-"""Markup that many pages repeat; what is longer than a line lies in templates/components/."""
+"""Template tags for markup that many pages repeat. Longer markup is in templates/components/."""
 
 import re
 from datetime import datetime
@@ -6,7 +6,6 @@ from typing import Any
 
 from django import template
 from django.conf import settings
-from django.db.models import Model
 from django.forms import BaseForm
 from django.template import Context
 from django.template.defaultfilters import date
@@ -17,25 +16,36 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from core.accounts.models import User
-from core.accounts.people import account_name
+from core.accounts.people import get_member_label
+from core.text.money import format_money, format_smallest_units
 from tasks.models import Task
 from tasks.permissions import (
     Person,
     can_enter_judging,
-    can_oversee,
     can_own,
-    can_read,
     can_submit,
     can_write,
 )
 
 register = template.Library()
-DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
+LINK_PERMISSIONS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
 
 
-@register.simple_tag
-def sign_in() -> dict[str, str]:
-    """Return the name of the organization's sign-in provider, if any, and who has passwords."""
+@register.filter(name="price")
+def format_price(amount: float | None, places: int | None = None) -> str:
+    """Format an amount in whole units of the site's currency; a dash if it is None."""
+    return "–" if amount is None else format_money(amount, places=places)
+
+
+@register.filter(name="small_price")
+def format_small_price(amount: float) -> str:
+    """Format an amount in the smallest unit of the site's currency."""
+    return format_smallest_units(amount)
+
+
+@register.simple_tag(name="sign_in")
+def get_sign_in_options() -> dict[str, str]:
+    """Return the name of the organisation's sign-in provider, or "", and who may use passwords."""
     provider = ""
     if settings.OIDC_ISSUER:
         provider = settings.OIDC_NAME
@@ -43,8 +53,8 @@ def sign_in() -> dict[str, str]:
 
 
 @register.simple_block_tag(name="table")
-def scrolling_table(content: str, label: str, look: str = "") -> SafeString:
-    """Wrap a table so that it scrolls sideways by itself on narrow screens.
+def draw_table(content: str, label: str, look: str = "") -> SafeString:
+    """Wrap a table so that only the table scrolls sideways on narrow screens.
 
     label: its accessible name. look: its CSS classes.
     """
@@ -53,9 +63,12 @@ def scrolling_table(content: str, label: str, look: str = "") -> SafeString:
     )
 
 
-@register.simple_block_tag(takes_context=True)
-def shield(context: Context, content: str, is_sensitive: bool, label: str = "") -> str:
-    """Hide text of a sensitive task until the reader opens it, or opens all on the page."""
+@register.simple_block_tag(takes_context=True, name="shield")
+def hide_sensitive_text(context: Context, content: str, is_sensitive: bool, label: str = "") -> str:
+    """Hide the text of a sensitive task until the reader opens it, or opens all such texts.
+
+    Other texts are returned unchanged. label: the text of the element that opens it.
+    """
     # Other texts stay as they are, without a box around them.
     if not is_sensitive:
         return content
@@ -67,7 +80,10 @@ def shield(context: Context, content: str, is_sensitive: bool, label: str = "") 
 
 @register.simple_block_tag(takes_context=True)
 def announce(context: Context, content: str) -> str:
-    """Announce to screen readers what htmx swapped in, through the page's status line."""
+    """Announce to screen readers what htmx replaced, through the page's status line.
+
+    Returns "" if a whole page is rendered, because screen readers read it from its beginning.
+    """
     message = SafeString(content.strip())
     # A whole page is read from its beginning by screen readers.
     if not message or not context.get("is_part"):
@@ -76,33 +92,39 @@ def announce(context: Context, content: str) -> str:
 
 
 @register.filter("stop")
-def full_stop(text: str) -> str:
-    """Return a full stop, or an empty string if the text ends with a punctuation mark."""
+def get_full_stop(text: str) -> str:
+    """Return a full stop, or "" if the text ends with a punctuation mark."""
     if text.endswith((".", "!", "?", "…")):
         return ""
     return "."
 
 
-@register.simple_block_tag
-def problem(content: str) -> SafeString:
-    """Draw the box above a form that explains a refusal. The box takes the focus."""
+@register.simple_block_tag(name="problem")
+def draw_problem_box(content: str) -> SafeString:
+    """Draw the box above a form that explains a refusal. The box gets the focus."""
     return render_to_string("components/problem.html", {"content": content})
 
 
-@register.simple_tag
-def error_summary(form: BaseForm | None, labels: bool = True) -> str:
-    """List the errors of the form, each linked to its field.
+@register.simple_tag(name="error_summary")
+def draw_error_summary(form: BaseForm | None, labels: bool = True) -> str:
+    """Return a list of the form's errors, each linked to its field; "" without errors.
 
     labels: whether each error begins with the field's label.
     """
     if not form or not form.errors:
         return ""
-    return render_to_string("components/error_summary.html", {"form": form, "labels": labels})
+    error_count = sum(len(errors) for errors in form.errors.values())
+    has_visible_field = any(field.errors for field in form.visible_fields())
+    values = {"form": form, "labels": labels, "is_single": error_count == 1 and has_visible_field}
+    return render_to_string("components/error_summary.html", values)
 
 
-@register.simple_tag
-def error_word(*sources: Any) -> str:
-    """Return the prefix of a page title if any of the forms or messages has an error."""
+@register.simple_tag(name="error_word")
+def get_title_prefix(*sources: Any) -> str:
+    """Return "Error: " as a prefix for the page's title if a form or message has an error.
+
+    Return "" otherwise.
+    """
     for source in sources:
         errors = source
         if isinstance(source, BaseForm):
@@ -112,82 +134,77 @@ def error_word(*sources: Any) -> str:
     return ""
 
 
-@register.simple_tag(takes_context=True)
-def door(context: Context, name: str, *args: Any) -> str:
-    """Return the URL of a page that needs an account. Visitors without one sign up on the way."""
+@register.simple_tag(takes_context=True, name="door")
+def build_member_url(context: Context, name: str, *args: Any) -> str:
+    """Return the URL of a page that needs an account.
+
+    For visitors, it is the URL of the sign-up page, which then leads to that page.
+    """
     url = reverse(name, args=args)
     if context["user"].is_authenticated:
         return url
     return reverse("account_signup", query={"next": url})
 
 
-@register.simple_tag(takes_context=True)
-def offers(context: Context, task: Task, what: str) -> bool:
-    """Return whether to link to a page that the person may use. Visitors sign up on the way.
+@register.simple_tag(takes_context=True, name="offers")
+def can_offer_link(context: Context, task: Task, permission_name: str) -> bool:
+    """Return whether to link to a page of the task because the person may use it.
 
-    what: a key of DOORS. In a public task, does not look up the person's role.
+    permission_name: a key of LINK_PERMISSIONS. In a public task, everybody without a known role
+    gets the link, and the role is not looked up.
     """
     user: Person = context["user"]
     # On lists of many tasks a query for each would be too much; the page itself decides.
     if task.is_visible and user.pk not in task.roles:
         return True
-    return DOORS[what](user, task)
+    return LINK_PERMISSIONS[permission_name](user, task)
 
 
-@register.simple_tag(takes_context=True)
-def has_owner_pages(context: Context, task: Task) -> bool:
-    """Return whether the person may open the owners' pages, as blind owners also may.
-
-    No query. False on pages that have not looked up the person's role.
-    """
-    user: Person = context["user"]
-    # Superusers have no rows of roles.
-    is_known = user.is_superuser or user.pk in task.roles
-    return is_known and can_oversee(user, task)
-
-
-@register.simple_tag(takes_context=True)
-def account(context: Context, who: User | None, otherwise: str = "") -> str:
+@register.simple_tag(takes_context=True, name="account")
+def get_name_in_task(context: Context, user: User | None, default: str = "") -> str:
     """Return the name of an account that did something in the page's task.
 
-    otherwise: the text without an account. who: selected with its annotator. No query, because the
-    reader's role is known.
+    user: the account, loaded with its annotator. default: the text if there is no account. No
+    query, because the reader's role is known.
     """
-    if who is None and otherwise:
-        return otherwise
-    return account_name(who, owns=can_own(context["user"], context["task"]))
+    if user is None and default:
+        return default
+    return get_member_label(user, is_owner=can_own(context["user"], context["task"]))
 
 
-@register.filter
-def code_marked(text: str) -> SafeString:
-    """Mark text between backticks as code, and escape the whole text.
+@register.filter("code_marked")
+def mark_code(text: str) -> SafeString:
+    """Return the text, escaped, with the parts between backticks marked as code.
 
-    >>> code_marked("`<b>` & so")
+    >>> mark_code("`<b>` & so")
     '<code>&lt;b&gt;</code> &amp; so'
     """
     return SafeString(re.sub("`([^`]+)`", r"<code>\1</code>", conditional_escape(text)))
 
 
-@register.filter
-def submit_words(task: Task) -> str:
-    """Return the text of the button to the submission page."""
+@register.filter("submit_words")
+def get_submit_label(task: Task) -> str:
+    """Return the text of the button that leads to the submission page."""
     if task.config.training_rows:
         return gettext("Submit training data")
     return gettext("Submit a model")
 
 
-@register.filter
-def task_class(task: Task) -> str:
+@register.filter("task_class")
+def get_task_class(task: Task) -> str:
     """Return the CSS class of a task's colour, one of six."""
     # By its id, so that a task keeps its colour.
     return f"task-{task.pk % 6 + 1}"
 
 
-@register.simple_tag
-def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "") -> SafeString:
+@register.simple_tag(name="posts")
+def build_form_attributes(
+    url: str, target: str, swap: str = "outerHTML", replace_url: str = ""
+) -> SafeString:
     """Return the attributes of a form that htmx submits, one request at a time.
 
-    The form also works without htmx.
+    The form also works without htmx. target: the selector of the element to replace. swap: how to
+    replace it. replace_url: the URL to show afterwards, if another one.
     """
     # Two clicks in a row send one request.
     post_attributes = format_html(
@@ -200,9 +217,9 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
     return format_html("{} {} {}", post_attributes, swap_attributes, replace_attribute)
 
 
-@register.simple_tag
-def vote_dots(given_count: int, open_count: int) -> SafeString:
-    """Draw a dot for each required vote, filled for those given.
+@register.simple_tag(name="vote_dots")
+def draw_vote_dots(given_count: int, open_count: int) -> SafeString:
+    """Draw a dot for each required vote, filled if the vote was given.
 
     The text next to the dots says the same.
     """
@@ -210,24 +227,25 @@ def vote_dots(given_count: int, open_count: int) -> SafeString:
     return format_html('<span class="dots" aria-hidden="true">{}</span>', dots)
 
 
-@register.simple_tag
-def moment(at: datetime, style: str = "j M Y, H:i") -> SafeString:
+@register.simple_tag(name="moment")
+def draw_time(time: datetime, style: str = "j M Y, H:i") -> SafeString:
     """Return a time as HTML for people and programs.
 
-    A style with hours ends in UTC; site.js converts it to local time.
+    A time with hours is shown in UTC; site.js converts it to local time. style: a format of
+    Django's `date` filter.
     """
     if "H" not in style:
-        return format_html('<time datetime="{}">{}</time>', date(at, "c"), date(at, style))
+        return format_html('<time datetime="{}">{}</time>', date(time, "c"), date(time, style))
     kind = "both"  # what site.js writes: date and time, or only the time
     if style.startswith("H"):
         kind = "time"
-    values = date(at, "c"), kind, date(at, style)
+    values = date(time, "c"), kind, date(time, style)
     return format_html('<time datetime="{}" data-local="{}">{} UTC</time>', *values)
 
 
-@register.simple_tag
-def tab(view: str, label: str, current_view: str, *args: Any) -> SafeString:
-    """Draw a tab. current_view: the last part of the name of the current page's view."""
+@register.simple_tag(name="tab")
+def draw_tab(view: str, label: str, current_view: str, *args: Any) -> SafeString:
+    """Draw a tab. current_view: the last part of the current page's view name."""
     is_here = view.rpartition(":")[2] == current_view
     current = ""
     if is_here:
@@ -235,19 +253,11 @@ def tab(view: str, label: str, current_view: str, *args: Any) -> SafeString:
     return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)
 
 
-@register.simple_tag(takes_context=True)
-def admin_row(context: Context, row: Model) -> SafeString:
-    """Link to a row in the admin; empty for people who may not read labels."""
-    if not can_read(context["user"], context["task"]):
-        return SafeString("")
-    about = row._meta
-    url = reverse(f"admin:{about.app_label}_{about.model_name}_change", args=[row.pk])
-    words = format_html('<span class="visually-hidden"> {}</span>', row)
-    return format_html('<a href="{}">{}{}</a>', url, gettext("Admin"), words)
-
-
 @register.simple_tag(name="nothing")
-def empty_place(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
-    """Show what will appear in an empty place, with a button to `url`, if any."""
+def draw_empty_state(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
+    """Draw the text that says what will appear in an empty place, with a button to `url`, if given.
+
+    title: the heading. words: the explanation. action: the button's text.
+    """
     values = {"title": title, "words": words, "url": url, "action": action}
     return render_to_string("components/empty.html", values)

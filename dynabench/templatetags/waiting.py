@@ -1,4 +1,4 @@
-"""What waits for administrators, on their home page and in the admin."""
+"""A template tag that counts what waits for administrators, for the home page and the admin."""
 
 from django import template
 

@@ -1,4 +1,4 @@
-"""Events, found by looking at the rows of the stages, which know nothing about webhooks."""
+"""Events, found in the rows of the site's parts, which know nothing about webhooks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dynabench.notices.models import Notice
 from dynabench.notices.sentences import get_address
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Dataset, Submission
-from evaluation.submissions.selectors import filter_ended
+from evaluation.submissions.selectors import filter_ended_submissions
 from evaluation.submissions.visibility import find_viewer
 from leaderboard.models import Snapshot
 from tasks.models import Round, Task
@@ -27,8 +27,8 @@ Event = Webhook.Event
 class EventRecord:
     """An event, in the form in which deliveries store it.
 
-    key: identifies the event whenever it is found again. data: ids and links, never names
-    or labels.
+    key: the same whenever the event is found again. data: ids and links, never names or labels.
+    submission: the model that the event is about, or None.
     """
 
     event: str
@@ -41,8 +41,14 @@ class EventRecord:
 
 def find_events(since: datetime) -> list[EventRecord]:
     """Return the events since a time, oldest first."""
-    kinds = (_find_closed_rounds, _find_releases, _find_submissions, _find_snapshots, _find_notices)
-    events = chain.from_iterable(events_of(since) for events_of in kinds)
+    finders = (
+        _find_closed_rounds,
+        _find_releases,
+        _find_submissions,
+        _find_snapshots,
+        _find_notices,
+    )
+    events = chain.from_iterable(find(since) for find in finders)
     return sorted(events, key=lambda event: event.happened_at)
 
 
@@ -51,8 +57,8 @@ def may_know_event(
 ) -> bool:
     """Return whether a person may learn of an event in a task, or about a submission.
 
-    Events of a model: its owner, its team and the task's editors. Notices: people who run
-    the task. Other events: everybody who may see the task. task: None for a test.
+    Events of a model are for its owner, its team and the task's editors. Notices are for the task's
+    reviewers. Other events are for everybody who may see the task. task: None for a test event.
     """
     if not user.is_active or (task and not can_see(user, task)):
         return False
@@ -66,10 +72,12 @@ def may_know_event(
 
 
 def _find_closed_rounds(since: datetime) -> Iterator[EventRecord]:
-    """Yield an event for each round that closed."""
-    over = [Round.State.CLOSED, Round.State.RELEASED]
-    closed = Round.objects.filter(closed_at__gte=since, state__in=over).select_related("task")
-    for round in closed:
+    """Yield an event for each round that closed at `since` or later."""
+    ended_states = [Round.State.CLOSED, Round.State.RELEASED]
+    closed_rounds = Round.objects.filter(
+        closed_at__gte=since, state__in=ended_states
+    ).select_related("task")
+    for round in closed_rounds:
         assert round.closed_at
         code = round.task.code
         yield EventRecord(
@@ -88,7 +96,7 @@ def _find_closed_rounds(since: datetime) -> Iterator[EventRecord]:
 
 
 def _find_releases(since: datetime) -> Iterator[EventRecord]:
-    """Yield an event for each round whose data was released."""
+    """Yield an event for each release of a round that was finished at `since` or later."""
     releases = Dataset.objects.filter(finished_at__gte=since, state=Dataset.State.DONE)
     # The numbers of a release are large, and no event has them.
     for release in releases.select_related("round__task").defer("numbers"):
@@ -111,9 +119,11 @@ def _find_releases(since: datetime) -> Iterator[EventRecord]:
 
 def _find_submissions(since: datetime) -> Iterator[EventRecord]:
     # A model that runs again, on a new set, ends again: that is another event.
-    """Yield events for models that were checked or evaluated."""
-    over = filter_ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
-    for submission in over:
+    """Yield an event for each model whose check and evaluations ended at `since` or later."""
+    ended_submissions = filter_ended_submissions(Submission.objects.select_related("task")).filter(
+        ended_at__gte=since
+    )
+    for submission in ended_submissions:
         yield EventRecord(
             event=Event.SUBMISSION_FINISHED,
             key=f"{Event.SUBMISSION_FINISHED}:{submission.pk}:{submission.ended_at.isoformat()}",
@@ -130,7 +140,7 @@ def _find_submissions(since: datetime) -> Iterator[EventRecord]:
 
 
 def _find_snapshots(since: datetime) -> Iterator[EventRecord]:
-    """Yield an event for each leaderboard snapshot that was made."""
+    """Yield an event for each leaderboard snapshot made at `since` or later."""
     # A snapshot's table has the whole board, which no event has.
     snapshots = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
     for snapshot in snapshots:
@@ -150,9 +160,9 @@ def _find_snapshots(since: datetime) -> Iterator[EventRecord]:
 
 
 def _find_notices(since: datetime) -> Iterator[EventRecord]:
-    """Yield an event for each task notice that opened."""
-    began = Notice.objects.filter(began_at__gte=since).select_related("task")
-    for notice in began:
+    """Yield an event for each task notice that opened at `since` or later."""
+    new_notices = Notice.objects.filter(began_at__gte=since).select_related("task")
+    for notice in new_notices:
         yield EventRecord(
             event=Event.NOTICE_BEGAN,
             key=f"{Event.NOTICE_BEGAN}:{notice.pk}",

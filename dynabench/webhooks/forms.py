@@ -1,4 +1,4 @@
-"""The form that makes a webhook."""
+"""The form for a new webhook."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ class WebhookForm(forms.Form):
 
     url = forms.CharField(
         max_length=500,
-        label=_("Address"),
-        help_text=_("Where your program listens, such as https://example.org/dynabench."),
+        label=_("URL"),
+        help_text=_("Where your program listens, for example https://example.org/dynabench."),
         widget=forms.URLInput,
     )
     events = forms.MultipleChoiceField(
         choices=Webhook.Event.choices,
         widget=forms.CheckboxSelectMultiple,
-        label=_("Send an event when"),
+        label=_("Events"),
         error_messages={"required": _("Choose at least one event.")},
     )
 
@@ -34,5 +34,5 @@ class WebhookForm(forms.Form):
             to_field_name="code",
             required=False,
             label=_("Task"),
-            empty_label=_("all that I may see"),
+            empty_label=_("All tasks I can see"),
         )

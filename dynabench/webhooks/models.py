@@ -1,4 +1,4 @@
-"""Webhooks: addresses of people's programs, and the events that were sent to each."""
+"""Webhooks: URLs of people's programs, and the events sent to each."""
 
 import uuid
 
@@ -12,14 +12,14 @@ from tasks.models import Task
 
 
 class Webhook(models.Model):
-    """An address to which events are sent, as far as its owner may know them."""
+    """A URL to which events are sent, if its owner may know them."""
 
     class Event(models.TextChoices):
-        ROUND_CLOSED = "round.closed", _("a round closed")
-        ROUND_RELEASED = "round.released", _("a round's data was released")
-        SUBMISSION_FINISHED = "submission.finished", _("a model was checked and evaluated")
-        NOTICE_BEGAN = "notice.began", _("a task of mine needs me")
-        SNAPSHOT_MADE = "snapshot.made", _("a snapshot of a leaderboard was made")
+        ROUND_CLOSED = "round.closed", _("A round closed")
+        ROUND_RELEASED = "round.released", _("A round's data was released")
+        SUBMISSION_FINISHED = "submission.finished", _("A model was checked and evaluated")
+        NOTICE_BEGAN = "notice.began", _("One of my tasks needs attention")
+        SNAPSHOT_MADE = "snapshot.made", _("A leaderboard snapshot was taken")
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks"
@@ -48,8 +48,8 @@ class Webhook(models.Model):
 class Delivery(models.Model):
     """The delivery of an event to a webhook.
 
-    Only the module `delivery` changes its state, by conditional updates. Its id is the
-    `webhook-id` of the Standard Webhooks specification, the same for each try.
+    Only the module `delivery` changes its state, by conditional updates. Its id is the `webhook-id`
+    of the Standard Webhooks specification and the same for each try.
     """
 
     class State(models.TextChoices):

@@ -1,4 +1,4 @@
-"""Writes about webhooks, by their people."""
+"""Writes about webhooks by their owners."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,9 +22,9 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.transport import parse_url
 
 MAX_WEBHOOKS = 20
-"""Maximum webhooks of a person."""
+"""The maximum number of webhooks per person."""
 MAX_TESTS = 10
-"""Maximum tests of a person in an hour."""
+"""The maximum number of tests per person and hour."""
 TEST_EVENT = "webhook.test"
 DELIVER_JOB = "dynabench.webhooks.jobs.deliver_due"
 State = Delivery.State
@@ -36,13 +36,15 @@ def create_webhook(
 ) -> tuple[Webhook, str]:
     """Create a webhook; return it and its signing secret, which is not shown again.
 
-    task: limits it to events of a task that the person may see; None for all. Locks the
+    task: the only task whose events are sent; None for all tasks that the person may see. Locks the
     user, to enforce the maximum. Raises Refused.
     """
     _check_target(url, events)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     if user.webhooks.count() >= MAX_WEBHOOKS:
-        raise Refused(_("You have %(most)d webhooks. Delete one first.") % {"most": MAX_WEBHOOKS})
+        raise Refused(
+            _("You already have %(most)d webhooks. Delete one first.") % {"most": MAX_WEBHOOKS}
+        )
     secret = create_secret()
     webhook = Webhook.objects.create(
         user=user,
@@ -60,10 +62,10 @@ def create_webhook(
 def change_webhook(
     *, webhook: Webhook, actor: User, url: str, events: Sequence[str], is_on: bool
 ) -> None:
-    """Change a webhook's address or events, or switch it on or off.
+    """Change a webhook's URL or events, or switch it on or off.
 
-    Pending deliveries go to the new address. A webhook that is switched on again gets only
-    later events. No lock: the last change wins. Raises Refused.
+    Pending deliveries go to the new URL. A webhook that is switched on again gets only
+    later events. Takes no lock: the last change wins. Raises Refused.
     """
     _check_target(url, events)
     webhook.url, webhook.events = url, _sort_events(events)
@@ -74,14 +76,14 @@ def change_webhook(
         changed_names += ["on_since", "failing_since"]
     webhook.save(update_fields=changed_names)
     if not is_on:
-        switch_off_webhook(webhook, gettext_noop("It was switched off."))
+        switch_off_webhook(webhook, gettext_noop("The webhook was turned off."))
     log(actor, "webhook.changed", webhook, events=webhook.events, is_on=is_on)
 
 
 def switch_off_webhook(webhook: Webhook, reason: str) -> bool:
-    """Switch a webhook off and abandon pending deliveries; return False if it was off.
+    """Switch a webhook off and give up pending deliveries; return whether it was on.
 
-    No lock: one conditional update.
+    Takes no lock: one conditional update.
     """
     # The filter tells the one of several workers that switched it off, which writes to its person.
     was_on = Webhook.objects.filter(pk=webhook.pk, on_since__isnull=False).update(on_since=None)
@@ -96,7 +98,7 @@ def switch_off_webhook(webhook: Webhook, reason: str) -> bool:
 def rotate_secret(*, webhook: Webhook, actor: User) -> str:
     """Replace a webhook's secret and return the new one, which is not shown again.
 
-    Pending deliveries are signed with the new secret. No lock: the last one wins.
+    Pending deliveries are signed with the new secret. Takes no lock: the last secret wins.
     """
     secret = create_secret()
     webhook.secret = encrypt(secret)
@@ -107,33 +109,33 @@ def rotate_secret(*, webhook: Webhook, actor: User) -> str:
 
 @transaction.atomic
 def delete_webhook(*, webhook: Webhook, actor: User) -> None:
-    """Delete a webhook and its log. Takes no lock."""
+    """Delete a webhook and its deliveries. Takes no lock."""
     log(actor, "webhook.deleted", webhook)
     webhook.delete()
 
 
 @transaction.atomic
 def send_test(*, webhook: Webhook) -> Delivery:
-    """Enqueue a test event. Locks and raises as `make_test` does."""
-    delivery = make_test(webhook=webhook)
+    """Store a test event and wake a worker. Locks and raises errors like `store_test`."""
+    delivery = store_test(webhook=webhook)
     enqueue(DELIVER_JOB)
     return delivery
 
 
 @transaction.atomic
-def make_test(*, webhook: Webhook) -> Delivery:
+def store_test(*, webhook: Webhook) -> Delivery:
     """Store the delivery of a test event, which has no content.
 
-    Locks the user, to enforce the maximum: people choose the address, which may be somebody
-    else's. Raises Refused.
+    Locks the user, to enforce MAX_TESTS: the URL may be somebody else's, because people choose it.
+    Raises Refused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=webhook.user_id)
-    _check_on(webhook)
+    _check_is_on(webhook)
     now = timezone.now()
     # Of all the person's webhooks: a new webhook brings no new tests.
-    recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST_EVENT)
-    if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MAX_TESTS:
-        message = _("%(most)d tests an hour are enough. Try again later.")
+    recent_tests = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST_EVENT)
+    if recent_tests.filter(created_at__gt=now - timedelta(hours=1)).count() >= MAX_TESTS:
+        message = _("You can send at most %(most)d tests an hour. Try again later.")
         raise Refused(message % {"most": MAX_TESTS})
     return Delivery.objects.create(
         webhook=webhook,
@@ -147,29 +149,31 @@ def make_test(*, webhook: Webhook) -> Delivery:
 
 @transaction.atomic
 def send_again(*, delivery: Delivery) -> None:
-    """Queue a finished or abandoned delivery again, under the same id. Raises Refused.
+    """Queue a delivery again that was sent or given up, under the same id. Raises Refused.
 
-    No lock: one conditional update, which leaves a pending delivery unchanged.
+    Takes no lock: one conditional update, which leaves a pending delivery unchanged.
     """
-    _check_on(delivery.webhook)
-    over = Delivery.objects.filter(pk=delivery.pk, state__in=[State.SENT, State.GIVEN_UP])
-    if over.update(state=State.WAITING, due_at=timezone.now(), tries=0, error=""):
+    _check_is_on(delivery.webhook)
+    ended_deliveries = Delivery.objects.filter(
+        pk=delivery.pk, state__in=[State.SENT, State.GIVEN_UP]
+    )
+    if ended_deliveries.update(state=State.WAITING, due_at=timezone.now(), tries=0, error=""):
         enqueue(DELIVER_JOB)
 
 
-def _check_on(webhook: Webhook) -> None:
+def _check_is_on(webhook: Webhook) -> None:
     """Check that a webhook is switched on. Raises Refused."""
     if not webhook.is_on:
-        raise Refused(_("It is switched off. Switch it on first."))
+        raise Refused(_("This webhook is off. Turn it on first."))
 
 
 def _sort_events(events: Sequence[str]) -> list[str]:
-    """Return the distinct events in the order of the choices."""
+    """Return the distinct events in the order of `Webhook.Event`."""
     return [event for event in Webhook.Event if event in events]
 
 
 def _check_target(url: str, events: Sequence[str]) -> None:
-    """Check a webhook's address and events. Raises Refused."""
+    """Check a webhook's URL and events. Raises Refused."""
     if not events:
         raise Refused(_("Choose at least one event."), field="events", status=422)
     try:
@@ -179,4 +183,4 @@ def _check_target(url: str, events: Sequence[str]) -> None:
         raise Refused(_(str(error)), field="url", status=422) from None
     # Signatures protect what is sent, not who may read it on the way.
     if parsed_url.scheme != "https" and parsed_url.host not in settings.WEBHOOK_PRIVATE_HOSTS:
-        raise Refused(_("The address must begin with https://."), field="url", status=422)
+        raise Refused(_("Enter a URL that begins with https://."), field="url", status=422)

@@ -1,4 +1,4 @@
-"""Signatures as the Standard Webhooks specification has them (github.com/standard-webhooks)."""
+"""Signatures of the Standard Webhooks specification (github.com/standard-webhooks)."""
 
 import base64
 import hashlib
@@ -14,7 +14,10 @@ def create_secret() -> str:
 
 
 def compute_signature(secret: str, *, id: str, timestamp: int, body: bytes) -> str:
-    """Return the header `webhook-signature`: HMAC-SHA256 over id, time and body, version 1."""
+    """Return the value of the header `webhook-signature`, version 1.
+
+    It is an HMAC-SHA256 over id, timestamp and body. timestamp: in seconds.
+    """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     digest = hmac.digest(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256)
     return "v1," + base64.b64encode(digest).decode()

@@ -1,1 +1,1 @@
-"""The API's views of data, evaluation sets, submitted models and what was measured of them."""
+"""API views of datasets, evaluation sets, submitted models and their measurements."""

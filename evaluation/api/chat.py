@@ -1,4 +1,4 @@
-"""Chat models behind an OpenAI-compatible interface: how they are asked, and what that costs."""
+"""API views of chat models: their settings, cost estimates and cost caps."""
 
 from typing import Any
 from uuid import UUID
@@ -12,71 +12,75 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from evaluation.runs.chat.settings import (
-    MOST_STOP_CHARS,
-    MOST_STOPS,
+    MAX_STOP_CHARS,
+    MAX_STOPS,
     ChatSettings,
     make_chat_settings,
 )
+from evaluation.submissions.chat_description import describe_chat
 from evaluation.submissions.kinds.chat import ChatForm
 from evaluation.submissions.prompt_form import CapForm
 from evaluation.submissions.services import change_cap
-from evaluation.submissions.told_chat import describe_chat
-from evaluation.submissions.visibility import Viewer, find_owned
+from evaluation.submissions.visibility import Viewer, find_owned_submission
 from tasks.access import find_task
 from tasks.config.schema import TaskConfig
 from tasks.permissions import can_submit
 
-Submit = ApiToken.Scope.SUBMIT
+SUBMIT_SCOPE = ApiToken.Scope.SUBMIT
 
 
 class ChatSerializer(serializers.Serializer[Any]):
     """The settings of a chat model. Prices are per million tokens."""
 
-    model = request_field(
+    model = build_request_field(
         ChatForm, "model", required=False, help_text="Its name on the server; llm: left out."
     )
-    instructions = request_field(
+    instructions = build_request_field(
         ChatForm,
         "instructions",
         help_text="The system message; left out, the task's name and labels in its own words.",
     )
-    template = request_field(
+    template = build_request_field(
         ChatForm,
         "template",
         help_text="Of an example, with `{field}` for each; left out, all fields.",
     )
-    shots = request_field(
+    shots = build_request_field(
         ChatForm,
         "shots",
         allow_null=False,
         help_text="Examples in the prompt, of the train split.",
     )
-    shots_seed = request_field(ChatForm, "shots_seed", allow_null=False)
-    temperature = request_field(ChatForm, "temperature", allow_null=False)
-    seed = request_field(ChatForm, "seed")
-    max_tokens = request_field(ChatForm, "max_tokens", allow_null=False)
+    shots_seed = build_request_field(ChatForm, "shots_seed", allow_null=False)
+    temperature = build_request_field(ChatForm, "temperature", allow_null=False)
+    seed = build_request_field(ChatForm, "seed")
+    max_tokens = build_request_field(ChatForm, "max_tokens", allow_null=False)
     stop: Any = serializers.ListField(
-        child=serializers.CharField(max_length=MOST_STOP_CHARS, trim_whitespace=False),
-        max_length=MOST_STOPS,
+        child=serializers.CharField(max_length=MAX_STOP_CHARS, trim_whitespace=False),
+        max_length=MAX_STOPS,
         required=False,
         help_text="Texts before which an answer ends.",
     )
-    logprobs = request_field(
+    logprobs = build_request_field(
         ChatForm, "logprobs", required=False, help_text="Ask for the log-probabilities of answers."
     )
-    price_in = request_field(ChatForm, "price_in", allow_null=False, help_text="Of tokens read.")
-    price_out = request_field(
+    price_in = build_request_field(
+        ChatForm, "price_in", allow_null=False, help_text="Of tokens read."
+    )
+    price_out = build_request_field(
         ChatForm, "price_out", allow_null=False, help_text="Of tokens written."
     )
-    most_cost = request_field(ChatForm, "most_cost", help_text="Cap on all evaluations together.")
-    perturbed = request_field(
+    most_cost = build_request_field(
+        ChatForm, "most_cost", help_text="Cap on all evaluations together."
+    )
+    perturbed = build_request_field(
         ChatForm, "perturbed", required=False, help_text="Measure robustness and fairness too."
     )
 
 
-class ToldChatSerializer(serializers.Serializer[Any]):
+class ChatSettingsSerializer(serializers.Serializer[Any]):
     """The settings of a chat model, as shown to readers."""
 
     model = serializers.CharField(help_text="Empty while the model is anonymous.")
@@ -100,7 +104,7 @@ class ToldChatSerializer(serializers.Serializer[Any]):
     spent = serializers.FloatField(allow_null=True, help_text="So far; for those inside.")
 
 
-def settings_of(config: TaskConfig, values: dict[str, Any] | None) -> ChatSettings | None:
+def build_settings(config: TaskConfig, values: dict[str, Any] | None) -> ChatSettings | None:
     """Return the chat settings in a request's body; None if it has none."""
     if not values:
         return None
@@ -119,7 +123,7 @@ class EstimateSerializer(serializers.Serializer[Any]):
 
 
 class EstimateView(APIView):
-    write_scope = Submit
+    write_scope = SUBMIT_SCOPE
 
     @extend_schema(
         operation_id="models_estimate", request=ChatSerializer, responses=EstimateSerializer
@@ -129,28 +133,28 @@ class EstimateView(APIView):
         from evaluation.runs.chat.estimate import estimate_cost  # loads numpy
 
         task = find_task(request, code, can_submit)
-        settings = settings_of(task.config, read(ChatSerializer, request))
+        settings = build_settings(task.config, read(ChatSerializer, request))
         return Response(EstimateSerializer(vars(estimate_cost(task, settings))).data)
 
 
 class CapSerializer(serializers.Serializer[Any]):
     """The maximum total cost of a model's evaluations."""
 
-    most_cost = request_field(CapForm, "most_cost")
+    most_cost = build_request_field(CapForm, "most_cost")
 
 
 class CapView(APIView):
-    write_scope = Submit
+    write_scope = SUBMIT_SCOPE
 
-    @write("models_cap", CapSerializer, ToldChatSerializer)
+    @write("models_cap", CapSerializer, ChatSettingsSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
         """Change the cost cap of a chat model. Model owners only.
 
         Runs that the former cap ended may then be repeated.
         """
-        submission, user = find_owned(request, pk)
+        submission, user = find_owned_submission(request, pk)
         change_cap(submission=submission, actor=user, **read(CapSerializer, request))
-        # With the cap that was stored.
+        # Includes the stored cap.
         submission.refresh_from_db()
         viewer = Viewer(is_owner=True, is_task_owner=False)
-        return Response(ToldChatSerializer(describe_chat(submission, viewer)).data)
+        return Response(ChatSettingsSerializer(describe_chat(submission, viewer)).data)

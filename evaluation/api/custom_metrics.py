@@ -1,4 +1,4 @@
-"""Metrics of a task's owners, in the API: those whose numbers are shown."""
+"""API view of the approved versions of a task's custom metrics."""
 
 from typing import Any
 
@@ -38,6 +38,6 @@ class CustomMetrics(generics.ListAPIView[CustomMetric]):
     queryset = CustomMetric.objects.none()
 
     def get_queryset(self) -> QuerySet[CustomMetric]:
-        # Everybody who sees the task: its boards show the numbers of these files.
+        # Everybody who sees the task, because its boards show the numbers of these files.
         task = find_task(self.request, self.kwargs["code"])
         return task.custom_metrics.filter(IS_PUBLIC)

@@ -1,4 +1,4 @@
-"""Released data, file by file, and a round as it stands now."""
+"""API views of released datasets and their files, and of a round's current examples."""
 
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponseBase
@@ -15,17 +15,17 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from core.web.api import JSON_LINES
-from core.web.downloads import file_part, lines
+from core.web.api import JSON_LINES_RESPONSE
+from core.web.downloads import respond_with_file_part, respond_with_lines
 from evaluation.dataset_releases.reading import export_lines, find_dataset_file
-from evaluation.dataset_releases.stored_files import open_checked
+from evaluation.dataset_releases.stored_files import open_checked_file
 from evaluation.dataset_releases.undo_services import note_download
-from evaluation.models import Dataset, DatasetFile
+from evaluation.models import Dataset, DatasetFile, Publication
 from tasks.access import find_task, require_permission
 from tasks.api.tasks import TaskPartView
-from tasks.permissions import can_read, can_take
+from tasks.permissions import can_download, can_read
 
-Done = Dataset.State.DONE
+DONE_STATE = Dataset.State.DONE
 
 
 class DatasetFileSerializer(serializers.ModelSerializer[DatasetFile]):
@@ -40,10 +40,20 @@ class DatasetFileSerializer(serializers.ModelSerializer[DatasetFile]):
     def get_url(self, file: DatasetFile) -> str:
         """Return the file's API URL."""
         dataset = file.dataset
-        place = (dataset.round.task.code, dataset.round.number, dataset.version, file.name)
+        url_arguments = (dataset.round.task.code, dataset.round.number, dataset.version, file.name)
         return str(
-            self.context["request"].build_absolute_uri(reverse("v1:dataset-file", args=place))
+            self.context["request"].build_absolute_uri(
+                reverse("v1:dataset-file", args=url_arguments)
+            )
         )
+
+
+class PublicationSerializer(serializers.ModelSerializer[Publication]):
+    """A place outside of the site where a dataset was published."""
+
+    class Meta:
+        model = Publication
+        fields = ("place", "url", "doi", "published_at")
 
 
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
@@ -55,10 +65,14 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     license = serializers.CharField(source="options.license", allow_blank=True)
     description = serializers.CharField(source="options.description", allow_blank=True)
     files = DatasetFileSerializer(source="shown", many=True)
+    publications = PublicationSerializer(source="published", many=True)
 
     class Meta:
         model = Dataset
-        fields = ("name", "round", "version", "released_at", "license", "description", "files")
+        fields = (
+            *("name", "round", "version", "released_at", "license", "description", "files"),
+            "publications",
+        )
 
 
 @extend_schema_view(get=extend_schema(operation_id="datasets_list"))
@@ -70,17 +84,20 @@ class Datasets(TaskPartView, generics.ListAPIView[Dataset]):
     queryset = Dataset.objects.none()
 
     def get_queryset(self) -> QuerySet[Dataset]:
-        require_permission(self.request.user, self.task, can_take)
+        require_permission(self.request.user, self.task, can_download)
         files = DatasetFile.objects.select_related("dataset__round__task")
         if not can_read(self.request.user, self.task):
             files = files.filter(is_public=True)
-        done = Dataset.objects.filter(round__task=self.task, state=Done)
-        return done.select_related("round__task").prefetch_related(
-            Prefetch("files", files, "shown")
+        finished_datasets = Dataset.objects.filter(round__task=self.task, state=DONE_STATE)
+        return finished_datasets.select_related("round__task").prefetch_related(
+            Prefetch("files", files, "shown"),
+            Prefetch("publications", Publication.objects.exclude(published_at=None), "published"),
         )
 
 
-FILE = OpenApiResponse(OpenApiTypes.BINARY, description="The file, or the part that `Range` names.")
+FILE_RESPONSE = OpenApiResponse(
+    OpenApiTypes.BINARY, description="The file, or the part that `Range` names."
+)
 
 
 class DatasetFileView(APIView):
@@ -90,29 +107,30 @@ class DatasetFileView(APIView):
         operation_id="dataset_files_get",
         parameters=[OpenApiParameter("Range", str, "header", description="`bytes=N-` goes on.")],
         responses={
-            (200, "application/octet-stream"): FILE,
-            (206, "application/octet-stream"): FILE,
+            (200, "application/octet-stream"): FILE_RESPONSE,
+            (206, "application/octet-stream"): FILE_RESPONSE,
         },
     )
     def get(
         self, request: Request, code: str, number: int, version: int, name: str
     ) -> HttpResponseBase:
-        """Download a file, or the rest of it.
+        """Download a file of a dataset, or the part of it that a `Range` header asks for.
 
-        Its SHA-256 is in the ETag and in `X-Content-SHA256`.
+        Its SHA-256 is in the ETag and in `X-Content-SHA256`. Once a file has been downloaded, the
+        release cannot be undone.
         """
         file = find_dataset_file(request, code, number, version, name)
-        stored_file = open_checked(file)
-        # HEAD takes nothing. Before the first byte: the release may have been undone.
+        stored_file = open_checked_file(file)
+        # HEAD downloads nothing. Checked before the first byte: the release may have been undone.
         if request.method == "GET" and not note_download(file.dataset):
             raise Http404
-        return file_part(request, stored_file, file.size, name, file.sha256)
+        return respond_with_file_part(request, stored_file, file.size, name, file.sha256)
 
 
 class RoundExport(APIView):
     throttle, throttles_reads = "export", True
 
-    @extend_schema(operation_id="rounds_export", responses=JSON_LINES)
+    @extend_schema(operation_id="rounds_export", responses=JSON_LINES_RESPONSE)
     def get(self, request: Request, code: str, number: int) -> HttpResponseBase:
         """Download all examples that were not withdrawn, as JSON lines. Members only.
 
@@ -121,4 +139,4 @@ class RoundExport(APIView):
         task = find_task(request, code, can_read)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
         chunks = (chunk.encode() for chunk in export_lines(round))
-        return lines(chunks, f"{code}-round{number}.jsonl")
+        return respond_with_lines(chunks, f"{code}-round{number}.jsonl")

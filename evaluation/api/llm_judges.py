@@ -1,4 +1,4 @@
-"""Language models as judges, in the API: how far they agree with people, and what they say."""
+"""API views of language models as judges: their agreement with people, and their scores."""
 
 from typing import Any
 from uuid import UUID
@@ -14,18 +14,18 @@ from core.web.api import NewestFirst
 from evaluation.judges.llm_judges.agreement import Agreement
 from evaluation.judges.llm_judges.selectors import find_judge_scores, read_calibration
 from evaluation.models import LlmJudge, LlmScore
-from evaluation.submissions.visibility import find_seen_runs
+from evaluation.submissions.visibility import find_visible_runs
 from tasks.access import find_task
 from tasks.permissions import can_edit
 
 
 class AgreementSerializer(serializers.Serializer[Any]):
-    """A judge's agreement with people, on examples on which no prompt was tuned."""
+    """A judge's agreement with people, measured on examples that were not used to tune prompts."""
 
     is_calibrated = serializers.BooleanField(
         help_text="Whether it rests on enough examples (50). Else trust no score of the judge."
     )
-    low = serializers.FloatField(allow_null=True, help_text="Of κ's interval of 95 %.")
+    low = serializers.FloatField(allow_null=True, help_text="Of κ's interval of 95%.")
     kappa = serializers.FloatField(allow_null=True, help_text="Cohen's; null: not defined.")
     high = serializers.FloatField(allow_null=True)
     n = serializers.IntegerField(help_text="Examples that people and the judge have judged.")
@@ -75,12 +75,12 @@ def _describe_agreement(agreement: Agreement) -> dict[str, Any]:
 
 def _describe_score(score: LlmScore, agreement: Agreement) -> dict[str, Any]:
     version = score.run.version
-    numbers = {name: getattr(score, name) for name in ("value", "low", "high", "n")}
+    score_values = {name: getattr(score, name) for name in ("value", "low", "high", "n")}
     return {
         "judge": score.judge.name,
         "evaluation_set": version.evaluation_set.name,
         "version": version.version,
-        **numbers,
+        **score_values,
         "agreement": _describe_agreement(agreement),
     }
 
@@ -105,10 +105,11 @@ class ModelLlmScores(APIView):
     def get(self, request: Request, pk: UUID) -> Response:
         """List a model's scores by language model judges.
 
-        Each comes with the judge's agreement with people.
+        Each comes with the judge's agreement with people. Scores on sealed sets are listed for the
+        task's editors only.
         """
-        runs, viewer = find_seen_runs(request, pk)
-        # A judge's exact share of right answers would disclose more than rounded scores do.
+        runs, viewer = find_visible_runs(request, pk)
+        # A judge's exact share of right answers would disclose more than rounded scores.
         shown_runs = [run for run in runs if viewer.is_task_owner or not run.version.is_sealed]
         scores = [
             _describe_score(score, agreement) for score, agreement in find_judge_scores(shown_runs)

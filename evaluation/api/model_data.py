@@ -1,18 +1,18 @@
-"""Describe submitted models in the API, as far as the reader may know them."""
+"""Describe submitted models for the API, with only the fields that the reader may see."""
 
 from typing import Any
 
 from rest_framework import serializers
 
-from core.files.places import shown_source
+from core.files.paths import shorten_source
 from core.web.api import LateChoiceField
-from core.web.form_fields import request_field
-from evaluation.api.chat import ToldChatSerializer
+from core.web.form_fields import build_request_field
+from evaluation.api.chat import ChatSettingsSerializer
 from evaluation.kinds import kind_choices
 from evaluation.models import EvaluationRun, Submission
+from evaluation.submissions.chat_description import describe_chat
 from evaluation.submissions.forms import CardForm
-from evaluation.submissions.progress import Progress, add_wait, describe_progress
-from evaluation.submissions.told_chat import describe_chat
+from evaluation.submissions.progress import Progress, add_queue_position, describe_progress
 from evaluation.submissions.visibility import (
     Viewer,
     find_shown_name,
@@ -23,27 +23,27 @@ from evaluation.submissions.visibility import (
 CARD_FIELDS = (
     "description", "languages", "trained_on", "trained_until", "license", "parameters",
 )  # fmt: skip
-"""What everybody reads of a card."""
+"""The fields of a model card that everybody may see."""
 MODEL_FIELDS = ("id", "kind", "adapter", "state", "outcome", "is_published")
 
 
 class CardSerializer(serializers.Serializer[Any]):
     """The owner's description of a model."""
 
-    description = request_field(CardForm, "description", help_text="Markdown.")
-    languages = request_field(CardForm, "languages")
-    trained_on = request_field(
+    description = build_request_field(CardForm, "description", help_text="Markdown.")
+    languages = build_request_field(CardForm, "languages")
+    trained_on = build_request_field(
         CardForm, "trained_on", help_text="Such as `seed, round 1`, which sets are compared with."
     )
-    trained_until = request_field(
+    trained_until = build_request_field(
         CardForm, "trained_until", help_text="The last day of its training data."
     )
-    license = request_field(CardForm, "license")
-    paper_url = request_field(CardForm, "paper_url")
-    parameters = request_field(CardForm, "parameters")
+    license = build_request_field(CardForm, "license")
+    paper_url = build_request_field(CardForm, "paper_url")
+    parameters = build_request_field(CardForm, "parameters")
 
 
-class ToldCardSerializer(serializers.Serializer[Any]):
+class ModelCardSerializer(serializers.Serializer[Any]):
     """The model card as others read it."""
 
     description = serializers.CharField()
@@ -56,7 +56,10 @@ class ToldCardSerializer(serializers.Serializer[Any]):
 
 
 class ModelSerializer(serializers.Serializer[Any]):
-    """A model and its progress, made from a submission. context: `viewer` returns who asks."""
+    """A submitted model and its progress.
+
+    context: `viewer` is a function that returns the reader's relation to a submission.
+    """
 
     id = serializers.UUIDField()
     task = serializers.CharField()
@@ -72,7 +75,7 @@ class ModelSerializer(serializers.Serializer[Any]):
         "failed, lost, cancelled, withdrawn."
     )
     sentence = serializers.CharField(help_text="The same for people.")
-    is_over = serializers.BooleanField(help_text="Nothing is under way any more.")
+    is_over = serializers.BooleanField(help_text="All work on it has ended.")
     share = serializers.FloatField(allow_null=True, help_text="0-1, while something is done.")
     message = serializers.CharField(help_text="What is done now.")
     outcome = serializers.CharField(help_text="Of the check; empty: not yet.")
@@ -88,17 +91,17 @@ class ModelSerializer(serializers.Serializer[Any]):
     size = serializers.IntegerField(allow_null=True, help_text="Bytes.")
     source: Any = serializers.CharField(help_text="Hub id, image or address; for those inside.")
     revision = serializers.CharField()
-    card = ToldCardSerializer()
+    card = ModelCardSerializer()
 
     def to_representation(self, submission: Submission) -> dict[str, Any]:
         viewer = self.context["viewer"](submission)
         return super().to_representation(self.describe(submission, viewer))
 
     def describe(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
-        """Return all fields that this viewer may know."""
-        return describe_model(submission, viewer, self.progress(submission))
+        """Return all fields of a model that this viewer may see."""
+        return describe_model(submission, viewer, self.compute_progress(submission))
 
-    def progress(self, submission: Submission) -> Progress:
+    def compute_progress(self, submission: Submission) -> Progress:
         """Return the submission's progress, from its prefetched runs."""
         return describe_progress(submission, submission.runs.all())
 
@@ -109,20 +112,20 @@ class WholeModelSerializer(ModelSerializer):
     position = serializers.IntegerField(allow_null=True, help_text="In the queue, itself counted.")
     wait_seconds = serializers.FloatField(allow_null=True, help_text="As the last runs took.")
     log = serializers.CharField(help_text="The end of the check's log; for those inside.")
-    chat = ToldChatSerializer(allow_null=True, help_text="Of chat models: how it is asked.")
+    chat = ChatSettingsSerializer(allow_null=True, help_text="Of chat models: how it is asked.")
 
     def describe(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
         fields = super().describe(submission, viewer)
         return {**fields, "chat": describe_chat(submission, viewer)}
 
-    def progress(self, submission: Submission) -> Progress:
+    def compute_progress(self, submission: Submission) -> Progress:
         runs: list[EvaluationRun] = self.context["runs"]
-        return add_wait(describe_progress(submission, runs), runs)
+        return add_queue_position(describe_progress(submission, runs), runs)
 
 
 def describe_model(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
-    """Return all fields of a model that this viewer may know."""
-    is_inside, is_there = viewer.is_inside, submission.withdrawn_at is None
+    """Return all fields of a model that this viewer may see."""
+    is_inside, is_available = viewer.is_inside, submission.withdrawn_at is None
     owner, version = find_shown_owner(submission, viewer), submission.evaluation_set
     # Logs and errors may quote files and addresses of the person who submitted it.
     shows_error = is_inside and submission.state != Submission.State.DONE
@@ -143,9 +146,9 @@ def describe_model(submission: Submission, viewer: Viewer, progress: Progress) -
         "anonymous_until": submission.anonymous_until if is_inside else None,
         "handed_in_at": submission.queued_at,
         "withdrawn_at": submission.withdrawn_at,
-        "digest": submission.digest if is_there else "",
-        "size": submission.size if is_there else None,
-        "source": shown_source(submission.source) if is_inside else "",
+        "digest": submission.digest if is_available else "",
+        "size": submission.size if is_available else None,
+        "source": shorten_source(submission.source) if is_inside else "",
         "revision": submission.revision if is_inside else "",
         "card": card,
     }

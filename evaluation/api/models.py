@@ -1,4 +1,4 @@
-"""Submitted models: submitting them, reading about them, and what their owners do."""
+"""API views of submitted models: submitting, reading, changing and publishing them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,19 +14,19 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
-from core.accounts.people import person
-from core.accounts.services import annotator_of
-from core.web.api import LateChoiceField, Pages, read, wanted
-from core.web.form_fields import request_field
-from evaluation.api.chat import ChatSerializer, settings_of
+from core.accounts.people import get_person
+from core.accounts.services import get_annotator
+from core.web.api import LateChoiceField, Pages, read, read_query
+from core.web.form_fields import build_request_field
+from evaluation.api.chat import ChatSerializer, build_settings
 from evaluation.api.model_data import (
     CardSerializer,
     ModelSerializer,
     WholeModelSerializer,
 )
-from evaluation.isolation.uploads.allowances import max_models_a_day
-from evaluation.isolation.uploads.chunked import max_upload_bytes
-from evaluation.kinds import submitted_kinds
+from evaluation.isolation.uploads.allowances import get_max_models_per_day
+from evaluation.isolation.uploads.chunked import get_max_upload_bytes
+from evaluation.kinds import list_submitted_kinds
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
 from evaluation.submissions import services as submissions
 from evaluation.submissions.cards import ModelCard
@@ -34,8 +34,8 @@ from evaluation.submissions.forms import AnonymousForm, EmbargoForm, SubmitForm
 from evaluation.submissions.kinds.chat import ChatForm
 from evaluation.submissions.kinds.llm import LlmForm
 from evaluation.submissions.selectors import (
-    are_visible_to_all,
-    find_submissions_of,
+    build_public_condition,
+    find_person_submissions,
     list_runs,
     prefetch_runs,
     select_submissions,
@@ -45,7 +45,7 @@ from evaluation.submissions.teams.forms import TeamForm
 from evaluation.submissions.teams.selectors import find_teams
 from evaluation.submissions.visibility import (
     Viewer,
-    find_owned,
+    find_owned_submission,
     find_submission,
     make_viewer_function,
 )
@@ -55,20 +55,20 @@ from tasks.api.tasks import TaskPartView
 from tasks.models import Task
 from tasks.permissions import can_submit
 
-Submit = ApiToken.Scope.SUBMIT
+SUBMIT_SCOPE = ApiToken.Scope.SUBMIT
 
 
 class NewModelSerializer(serializers.Serializer[Any]):
     """A model to submit. Which fields are needed depends on its kind."""
 
-    kind = LateChoiceField(submitted_kinds)
-    name = request_field(SubmitForm, "name", help_text="With its version.")
+    kind = LateChoiceField(list_submitted_kinds)
+    name = build_request_field(SubmitForm, "name", help_text="With its version.")
     upload = serializers.UUIDField(
         required=False,
         allow_null=True,
         help_text="directory, predictions; image, llm, unless `source`.",
     )
-    source = request_field(
+    source = build_request_field(
         ChatForm,
         "source",
         required=False,
@@ -84,14 +84,14 @@ class NewModelSerializer(serializers.Serializer[Any]):
     evaluation_set = serializers.CharField(
         max_length=60, required=False, allow_blank=True, help_text="predictions: of which set."
     )
-    secret = request_field(
+    secret = build_request_field(
         ChatForm,
         "secret",
         write_only=True,
         help_text="endpoint, chat: a bearer token. Kept encrypted and never shown.",
     )
     chat = ChatSerializer(required=False, help_text="chat, llm: how it is asked.")
-    base = request_field(
+    base = build_request_field(
         LlmForm,
         "base",
         help_text="llm: of a LoRA adapter, `org/name@commit` or a language model's id here.",
@@ -103,40 +103,40 @@ class NewModelSerializer(serializers.Serializer[Any]):
         help_text="image, directory, hub: that it runs on.",
     )
     card = CardSerializer(required=False)
-    team = request_field(
+    team = build_request_field(
         TeamForm,
         "name",
         required=False,
         allow_blank=True,
-        help_text="A team of yours, by its name.",
+        help_text="Your team, by its name.",
     )
 
 
-class NewestFirst(Pages):
+class NewestFirstPages(Pages):
     """A pagination by time, newest first."""
 
     ordering = "-queued_at"
 
 
-class Models(generics.ListAPIView[Submission]):
+class ModelList(generics.ListAPIView[Submission]):
     """Base view of lists of models."""
 
     serializer_class = ModelSerializer
-    pagination_class = NewestFirst
+    pagination_class = NewestFirstPages
     queryset = Submission.objects.none()
 
 
 @extend_schema_view(get=extend_schema(operation_id="models_list"))
-class TaskModels(TaskPartView, Models):
+class TaskModels(TaskPartView, ModelList):
     """List the published models of a task, including targets, newest first."""
 
     is_public = True
-    write_scope = Submit
+    write_scope = SUBMIT_SCOPE
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[Submission]:
-        published = select_submissions().filter(are_visible_to_all(), task=self.task)
-        return prefetch_runs(published.defer("log"))
+        published_models = select_submissions().filter(build_public_condition(), task=self.task)
+        return prefetch_runs(published_models.defer("log"))
 
     def get_serializer_context(self) -> dict[str, Any]:
         viewer = make_viewer_function(self.request.user, self.task)
@@ -150,11 +150,11 @@ class TaskModels(TaskPartView, Models):
         """
         task = find_task(request, code, can_submit)
         fields = read(NewModelSerializer, request)
-        owner = person(request)
-        annotator_of(owner)  # the public name of who submits
-        # The service takes objects: a card, settings, an upload, a version, a team.
+        owner = get_person(request)
+        get_annotator(owner)  # the submitter's public name
+        # The service expects objects: a card, settings, an upload, a version, a team.
         fields["card"] = ModelCard(**fields.get("card", {}))
-        fields["chat"] = settings_of(task.config, fields.get("chat"))
+        fields["chat"] = build_settings(task.config, fields.get("chat"))
         fields["upload"] = find_upload(owner, fields.get("upload"))
         fields["evaluation_set"] = _find_version(task, fields.get("evaluation_set"))
         fields["team"] = find_team(owner, fields.get("team"))
@@ -195,7 +195,9 @@ def _find_version(task: Task, name: str | None) -> EvaluationSetVersion | None:
     version = versions.filter(evaluation_set__name=name).first()
     if version is None:
         names = ", ".join(versions.values_list("evaluation_set__name", flat=True)) or "none"
-        message = f"There is no such set whose inputs may be downloaded. There are: {names}."
+        message = (
+            f"This set doesn't exist, or its inputs cannot be downloaded. Choose from: {names}."
+        )
         raise serializers.ValidationError({"evaluation_set": [message]})
     return version
 
@@ -208,14 +210,14 @@ def describe_whole_model(request: Request, pk: UUID) -> Any:
 
 
 @extend_schema_view(get=extend_schema(operation_id="my_models_list"))
-class MyModels(Models):
+class MyModels(ModelList):
     """List all models that you have submitted, newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
-        return find_submissions_of(person(self.request)).defer("log")
+        return find_person_submissions(get_person(self.request)).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        # All are one's own, so nobody asks the database about each.
+        # All of them are the person's own, which saves a query for each.
         viewer = Viewer(is_owner=True, is_task_owner=False)
         return {**super().get_serializer_context(), "viewer": lambda _: viewer}
 
@@ -228,7 +230,7 @@ class ModelChangeSerializer(serializers.Serializer[Any]):
 
 class ModelView(APIView):
     is_public = True
-    write_scope = Submit
+    write_scope = SUBMIT_SCOPE
 
     @extend_schema(operation_id="models_get", responses=WholeModelSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
@@ -238,27 +240,27 @@ class ModelView(APIView):
     @write("models_change", ModelChangeSerializer, WholeModelSerializer)
     def patch(self, request: Request, pk: UUID) -> Response:
         """Change a model's card. Model owners only."""
-        submission, user = find_owned(request, pk)
+        submission, user = find_owned_submission(request, pk)
         changes = read(ModelChangeSerializer, request)["card"]
-        now = {name: getattr(submission, name) for name in vars(ModelCard())}
-        card = ModelCard(**now | changes)
+        current_values = {name: getattr(submission, name) for name in vars(ModelCard())}
+        card = ModelCard(**current_values | changes)
         submissions.update_card(submission=submission, actor=user, card=card)
         return Response(describe_whole_model(request, pk))
 
 
-def _make_action(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
+def _make_action(name: str, service: Callable[..., Any], description: str) -> type[APIView]:
     """Return a view with which a model's owner calls the service on the model.
 
-    name: part of the operation id. words: the operation's description.
+    name: part of the operation id. description: the operation's description.
     """
 
     class Action(APIView):
-        write_scope = Submit
+        write_scope = SUBMIT_SCOPE
 
-        @extend_schema(description=words)
+        @extend_schema(description=description)
         @write(f"models_{name}", None, WholeModelSerializer)
         def post(self, request: Request, pk: UUID) -> Response:
-            submission, user = find_owned(request, pk)
+            submission, user = find_owned_submission(request, pk)
             service(submission=submission, actor=user)
             return Response(describe_whole_model(request, pk))
 
@@ -267,7 +269,7 @@ def _make_action(name: str, service: Callable[..., Any], words: str) -> type[API
 
 ACTIONS: Mapping[str, type[APIView]] = {
     "publish": _make_action(
-        "publish", submissions.publish_model, "Show a model that has a score to everybody."
+        "publish", submissions.publish_model, "Show a model that has a score to everyone."
     ),
     "unpublish": _make_action(
         "unpublish", submissions.unpublish_model, "Show it to you and the task's owners only."
@@ -280,30 +282,30 @@ ACTIONS: Mapping[str, type[APIView]] = {
     "withdraw": _make_action(
         "withdraw",
         submissions.withdraw_model,
-        "Take it back for good: its files, name and card go.",
+        "Withdraw it permanently. Its files, name and card are deleted.",
     ),
 }
 
 
-class AnonymousSerializer(serializers.Serializer[Any]):
+class AnonymityPeriodSerializer(serializers.Serializer[Any]):
     """The date until which names are hidden."""
 
-    until = request_field(
+    until = build_request_field(
         AnonymousForm,
         "anonymous_until",
         required=True,
-        help_text="Before that day nobody sees the names; null: they are shown.",
+        help_text="The names stay hidden until this day. null: they are shown.",
     )
 
 
-class AnonymousView(APIView):
-    write_scope = Submit
+class AnonymityView(APIView):
+    write_scope = SUBMIT_SCOPE
 
-    @write("models_hide", AnonymousSerializer, WholeModelSerializer)
+    @write("models_hide", AnonymityPeriodSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
         """Hide the names of model and owner until a day, at most a year ahead, or show them."""
-        submission, user = find_owned(request, pk)
-        until = read(AnonymousSerializer, request)["until"]
+        submission, user = find_owned_submission(request, pk)
+        until = read(AnonymityPeriodSerializer, request)["until"]
         submissions.set_anonymous_until(submission=submission, actor=user, until=until)
         return Response(describe_whole_model(request, pk))
 
@@ -311,16 +313,21 @@ class AnonymousView(APIView):
 class EmbargoSerializer(serializers.Serializer[Any]):
     """The date on which a model is published automatically."""
 
-    day = request_field(EmbargoForm, "publish_on", required=True, help_text="null: not by itself.")
+    day = build_request_field(
+        EmbargoForm, "publish_on", required=True, help_text="null: not by itself."
+    )
 
 
 class EmbargoView(APIView):
-    write_scope = Submit
+    write_scope = SUBMIT_SCOPE
 
     @write("models_embargo", EmbargoSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Publish the model on a day, at most a year ahead, as soon as it has a score."""
-        submission, user = find_owned(request, pk)
+        """Set the day, at most a year ahead, on which the model is published if it has a score.
+
+        Without a score on that day, it is published as soon as it has one.
+        """
+        submission, user = find_owned_submission(request, pk)
         day = read(EmbargoSerializer, request)["day"]
         submissions.set_publish_on(submission=submission, actor=user, day=day)
         return Response(describe_whole_model(request, pk))
@@ -342,7 +349,7 @@ class QuotaQuery(serializers.Serializer[Any]):
     """The query parameters of the quota."""
 
     team = serializers.CharField(
-        max_length=60, required=False, help_text="A team of yours: as its quota allows, too."
+        max_length=60, required=False, help_text="Your team's quota, which also applies."
     )
 
 
@@ -353,14 +360,14 @@ class QuotaView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Get the number of models that you may still submit to a task."""
         task = find_task(request, code, can_submit)
-        user = person(request)
-        team = find_team(user, wanted(QuotaQuery, request).get("team"))
+        user = get_person(request)
+        team = find_team(user, read_query(QuotaQuery, request).get("team"))
         quota = find_remaining_quota(user, task, team)
         body = {
             "left": quota.left,
-            "most": max_models_a_day(task, team or user),
+            "most": get_max_models_per_day(task, team or user),
             "most_refused": settings.REFUSED_SUBMISSIONS_PER_DAY,
             "free_at": quota.free_at,
-            "largest_bytes": max_upload_bytes(user),
+            "largest_bytes": get_max_upload_bytes(user),
         }
         return Response(QuotaSerializer(body).data)

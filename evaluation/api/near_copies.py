@@ -1,4 +1,4 @@
-"""The API's view of what a model's answers share with published ones."""
+"""API view of published models whose answers are nearly the same as a given model's."""
 
 from typing import Any
 from uuid import UUID
@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from evaluation.submissions.near_copies import find_near_copies_of
-from evaluation.submissions.visibility import find_seen_runs
+from evaluation.submissions.near_copies import find_model_near_copies
+from evaluation.submissions.visibility import find_visible_runs
 
 
 class NearCopySerializer(serializers.Serializer[Any]):
@@ -19,7 +19,7 @@ class NearCopySerializer(serializers.Serializer[Any]):
     evaluation_set = serializers.CharField(source="pair.run.version.evaluation_set.name")
     version = serializers.IntegerField(source="pair.run.version.version")
     model = serializers.UUIDField(source="pair.other.submission_id", help_text="The other one.")
-    name = serializers.CharField(source="other", help_text="The other one's.")
+    name = serializers.CharField(source="other_name", help_text="The other one's.")
     n = serializers.IntegerField(source="pair.n")
     equal = serializers.IntegerField(source="pair.equal")
     expected = serializers.FloatField(
@@ -36,5 +36,5 @@ class NearCopies(APIView):
 
         For sealed sets, only the task's editors see them. The list is empty for everybody else.
         """
-        runs, viewer = find_seen_runs(request, pk)
-        return Response(NearCopySerializer(find_near_copies_of(runs, viewer), many=True).data)
+        runs, viewer = find_visible_runs(request, pk)
+        return Response(NearCopySerializer(find_model_near_copies(runs, viewer), many=True).data)

@@ -1,4 +1,4 @@
-"""Evaluations of a model: how they ended, and what they measured."""
+"""API views of a model's evaluation runs, scores, wrong answers and predictions."""
 
 import gzip
 from collections.abc import Iterator
@@ -23,37 +23,37 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person
-from core.web.api import JSON_LINES, wanted
-from core.web.downloads import lines
-from evaluation.api.models import NewestFirst
+from core.accounts.people import get_person
+from core.web.api import JSON_LINES_RESPONSE, read_query
+from core.web.downloads import respond_with_lines
+from evaluation.api.models import NewestFirstPages
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import filter_counting_runs
-from evaluation.runs.services import estimate_wait_seconds, find_queue_positions, run_again
+from evaluation.runs.services import estimate_wait_seconds, find_queue_positions, repeat_run
 from evaluation.submissions.visibility import (
     find_run,
-    find_seen_runs,
     find_submission,
+    find_visible_runs,
     hide_model_output,
-    may_see_wrong,
+    may_see_wrong_answers,
 )
 from evaluation.test_sets.seen_in_training import compute_seen_share, find_training_sources
 from evaluation.test_sets.shown_scores import (
+    build_readable_condition,
     find_scores_by_part,
     find_sealed_versions,
     round_stored_score,
-    select_readable,
     set_part_sizes,
 )
 
 if TYPE_CHECKING:  # it loads numpy
     from evaluation.submissions.mistakes import WrongAnswer
 
-PK = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.")
+ID_PARAMETER = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.")
 
 
 class UsageSerializer(serializers.Serializer[Any]):
-    """The resources that a run used; null if not measured."""
+    """The resources that a run used. Values that were not measured are null."""
 
     seconds = serializers.FloatField(allow_null=True, default=None)
     start_seconds = serializers.FloatField(
@@ -107,13 +107,13 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
 
     def get_overlap(self, run: EvaluationRun) -> float | None:
         """Return the share of the set on which the model was trained; None if unknown."""
-        # Once for all runs of a model: it takes queries.
-        if run.submission_id not in self._learned:
-            self._learned[run.submission_id] = find_training_sources(run.submission)
-        return compute_seen_share(run, run.version, self._learned[run.submission_id])
+        # Once for all runs of a model, because it makes queries.
+        if run.submission_id not in self._sources_by_model:
+            self._sources_by_model[run.submission_id] = find_training_sources(run.submission)
+        return compute_seen_share(run, run.version, self._sources_by_model[run.submission_id])
 
     @cached_property
-    def _learned(self) -> dict[UUID, set[str] | None]:
+    def _sources_by_model(self) -> dict[UUID, set[str] | None]:
         return {}
 
     def get_position(self, run: EvaluationRun) -> int | None:
@@ -123,9 +123,12 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         return self._positions.get(run.pk)
 
     def get_wait_seconds(self, run: EvaluationRun) -> float | None:
-        """Return the expected wait, from the queue position and the duration of recent runs."""
+        """Return the expected wait in seconds; None if unknown or if the run does not wait.
+
+        Computed from the queue position and the durations of recent runs.
+        """
         position = self.get_position(run)
-        return position * self._pace if position and self._pace else None
+        return position * self._mean_wait_seconds if position and self._mean_wait_seconds else None
 
     @cached_property
     def _positions(self) -> dict[UUID, int]:
@@ -133,7 +136,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         return find_queue_positions()
 
     @cached_property
-    def _pace(self) -> float | None:
+    def _mean_wait_seconds(self) -> float | None:
         return estimate_wait_seconds(1)
 
 
@@ -144,7 +147,7 @@ class WholeRunSerializer(RunSerializer):
         fields = (*RunSerializer.Meta.fields, "log")
 
 
-@extend_schema_view(get=extend_schema(operation_id="runs_list", parameters=[PK]))
+@extend_schema_view(get=extend_schema(operation_id="runs_list", parameters=[ID_PARAMETER]))
 class Runs(generics.ListAPIView[EvaluationRun]):
     """List all evaluations of a model, including repeated ones, newest first.
 
@@ -153,11 +156,12 @@ class Runs(generics.ListAPIView[EvaluationRun]):
 
     is_public = True
     serializer_class = RunSerializer
-    pagination_class = NewestFirst
+    pagination_class = NewestFirstPages
     queryset = EvaluationRun.objects.none()
 
     def get_queryset(self) -> QuerySet[EvaluationRun]:
-        runs, self.viewer = find_seen_runs(self.request, self.kwargs["pk"])
+        runs, self.viewer = find_visible_runs(self.request, self.kwargs["pk"])
+        # Logs may be long, and the list does not contain them.
         return runs.defer("log")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
@@ -175,30 +179,30 @@ class RunView(APIView):
         return Response(WholeRunSerializer(evaluation).data)
 
 
-class RunAgain(APIView):
+class RepeatRunView(APIView):
     write_scope = ApiToken.Scope.SUBMIT
     throttle = "submit"
 
     @write("runs_repeat", None, {201: RunSerializer})
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
-        """Repeat a run that failed through the platform's fault.
+        """Repeat a run that failed because of the platform, another server or the cost cap.
 
         Owners of the model or task only.
         """
-        former, _ = find_run(request, pk, run, lambda _, viewer: viewer.may_repeat)
-        new_run = run_again(run=former, actor=person(request))
+        old_run, _ = find_run(request, pk, run, lambda _, viewer: viewer.may_repeat)
+        new_run = repeat_run(run=old_run, actor=get_person(request))
         evaluation, _ = find_run(request, pk, new_run.pk)  # with what its serializer reads
         return Response(RunSerializer(evaluation).data, status.HTTP_201_CREATED)
 
 
-class WrongQuery(serializers.Serializer[Any]):
+class WrongAnswersQuery(serializers.Serializer[Any]):
     """The query parameters of the wrong answers."""
 
     page = serializers.IntegerField(min_value=1, max_value=99_999, default=1)
 
 
-class WrongSerializer(serializers.Serializer[Any]):
-    """An example that a model did not answer fully right."""
+class WrongAnswerSerializer(serializers.Serializer[Any]):
+    """An example that a model got wrong or only partly right."""
 
     uid = serializers.CharField(source="row.uid")
     inputs = serializers.DictField(source="row.inputs")
@@ -209,50 +213,52 @@ class WrongSerializer(serializers.Serializer[Any]):
     score = serializers.FloatField(help_text="How right it is by the task's main metric, 0-1.")
 
     @extend_schema_field(serializers.JSONField())
-    def get_answer(self, wrong: "WrongAnswer") -> Any:
-        return wrong.answer.value if wrong.answer else None
+    def get_answer(self, wrong_answer: "WrongAnswer") -> Any:
+        return wrong_answer.answer.value if wrong_answer.answer else None
 
 
-class WrongPageSerializer(serializers.Serializer[Any]):
-    """A page of examples that a model did not answer fully right."""
+class WrongAnswersPageSerializer(serializers.Serializer[Any]):
+    """A page of examples that a model got wrong or only partly right."""
 
-    examples = WrongSerializer(many=True)
+    examples = WrongAnswerSerializer(many=True)
     next_page = serializers.IntegerField(allow_null=True)
 
 
-class WrongView(APIView):
+class WrongAnswersView(APIView):
     is_public = True
     reads_query = ("GET",)
     throttle, throttles_reads = "export", True
 
     @extend_schema(
-        operation_id="runs_wrong", parameters=[WrongQuery], responses=WrongPageSerializer
+        operation_id="runs_wrong",
+        parameters=[WrongAnswersQuery],
+        responses=WrongAnswersPageSerializer,
     )
     def get(self, request: Request, pk: UUID, run: UUID) -> Response:
-        """List the examples of a set that a model did not answer fully right, 20 per page.
+        """List the examples of a set that a model got wrong or only partly right, 20 per page.
 
         Available to everybody if a release has published texts and labels, otherwise to the task's
         editors. Only for plain runs with stored predictions.
         """
         from evaluation.submissions.mistakes import (  # it loads numpy
-            EXAMPLES_A_PAGE,
+            PAGE_SIZE,
             find_wrong_answers,
         )
 
-        evaluation, _ = find_run(request, pk, run, may_see_wrong)
-        page = wanted(WrongQuery, request)["page"]
-        start = (page - 1) * EXAMPLES_A_PAGE
-        # One more than the page shows tells whether there is a next one.
-        rows = find_wrong_answers(evaluation, start, start + EXAMPLES_A_PAGE + 1)
-        answers = {
-            "examples": rows[:EXAMPLES_A_PAGE],
-            "next_page": page + 1 if len(rows) > EXAMPLES_A_PAGE else None,
+        evaluation, _ = find_run(request, pk, run, may_see_wrong_answers)
+        page = read_query(WrongAnswersQuery, request)["page"]
+        start = (page - 1) * PAGE_SIZE
+        # One more than the page shows, to know whether there is a next page.
+        wrong_answers = find_wrong_answers(evaluation, start, start + PAGE_SIZE + 1)
+        body = {
+            "examples": wrong_answers[:PAGE_SIZE],
+            "next_page": page + 1 if len(wrong_answers) > PAGE_SIZE else None,
         }
-        return Response(WrongPageSerializer(answers).data)
+        return Response(WrongAnswersPageSerializer(body).data)
 
 
 class ScoreSerializer(serializers.ModelSerializer[Score]):
-    """A number with its 95 % interval."""
+    """The value of a metric with its 95% interval."""
 
     evaluation_set = serializers.CharField(source="run.version.evaluation_set.name")
     version = serializers.IntegerField(source="run.version.version")
@@ -276,12 +282,12 @@ class ScoreSerializer(serializers.ModelSerializer[Score]):
         )
 
 
-@extend_schema_view(get=extend_schema(operation_id="scores_list", parameters=[PK]))
+@extend_schema_view(get=extend_schema(operation_id="scores_list", parameters=[ID_PARAMETER]))
 class Scores(generics.ListAPIView[Score]):
-    """List all numbers of a model, on plain and perturbed sets.
+    """List all scores of a model, on plain and perturbed sets.
 
-    Numbers over all examples have an empty `slice` and `kind`. On sealed sets, numbers are fewer
-    and rounded.
+    Scores over all examples have an empty `slice` and `kind`. On sealed sets, there are fewer
+    scores, and they are rounded.
     """
 
     is_public = True
@@ -289,30 +295,30 @@ class Scores(generics.ListAPIView[Score]):
     queryset = Score.objects.none()
 
     def get_queryset(self) -> QuerySet[Score]:
-        runs, viewer = find_seen_runs(self.request, self.kwargs["pk"])
+        runs, viewer = find_visible_runs(self.request, self.kwargs["pk"])
         task = find_submission(self.request, self.kwargs["pk"])[0].task
         self.sealed = set() if viewer.is_task_owner else find_sealed_versions(task)
         counting_runs = filter_counting_runs(runs).values("pk")
-        scores = Score.objects.filter(select_readable(self.sealed), run__in=counting_runs)
+        scores = Score.objects.filter(build_readable_condition(self.sealed), run__in=counting_runs)
         return scores.select_related("run__version__evaluation_set__task")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """Return a page of scores. Scores on sealed sets are rounded."""
         page = super().paginate_queryset(queryset) or ()
-        by_part = find_scores_by_part({score.run_id for score in page}, self.sealed)
+        scores_by_part = find_scores_by_part({score.run_id for score in page}, self.sealed)
         shown_scores = []
-        for score in set_part_sizes(page, by_part):
+        for score in set_part_sizes(page, scores_by_part):
             if score.run.version_id in self.sealed:
                 score = round_stored_score(score)
             shown_scores.append(score)
         return shown_scores
 
 
-class Predictions(APIView):
+class PredictionsView(APIView):
     is_public = True
     throttle, throttles_reads = "export", True
 
-    @extend_schema(operation_id="predictions_get", responses=JSON_LINES)
+    @extend_schema(operation_id="predictions_get", responses=JSON_LINES_RESPONSE)
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
         """Download a model's answers on a set as lines `{"id", "output", "prob"}`.
 
@@ -321,15 +327,19 @@ class Predictions(APIView):
         answers are those on the newest version on which the model ran. Available for sets with
         downloadable inputs; for other sets to the task's editors only.
         """
-        seen, viewer = find_seen_runs(request, pk)
-        runs = filter_counting_runs(seen).exclude(predictions="")
-        # Perturbed answers are about other texts.
-        plain = runs.filter(version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN)
-        # Hidden sets are in `find_seen_runs` for editors only.
-        run = plain.order_by("-version__version").first()
+        visible_runs, viewer = find_visible_runs(request, pk)
+        runs = filter_counting_runs(visible_runs).exclude(predictions="")
+        # Perturbed runs have answers to other texts.
+        plain_runs = runs.filter(
+            version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN
+        )
+        # `find_visible_runs` includes hidden sets only for editors.
+        run = plain_runs.order_by("-version__version").first()
         if run is None or not (viewer.is_task_owner or run.version.evaluation_set.may_leave):
             raise Http404
-        return lines(convert_predictions(run), f"{pk}-{name}-v{run.version.version}.jsonl")
+        return respond_with_lines(
+            convert_predictions(run), f"{pk}-{name}-v{run.version.version}.jsonl"
+        )
 
 
 def convert_predictions(run: EvaluationRun) -> Iterator[bytes]:

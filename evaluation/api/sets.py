@@ -1,4 +1,4 @@
-"""Evaluation sets: what models are run on, the inputs that may leave, and the owners' changes."""
+"""API views of evaluation sets: reading and changing them, and downloading their inputs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,15 +21,20 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.errors import Refused
-from core.web.api import JSON_LINES, read
-from core.web.downloads import lines
-from core.web.form_fields import request_field
+from core.web.api import JSON_LINES_RESPONSE, read
+from core.web.downloads import respond_with_lines
+from core.web.form_fields import build_request_field
 from evaluation.isolation.inference.precheck import EXAMPLE_COUNT
 from evaluation.isolation.sandbox.limits import CHECK_SECONDS
-from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
+from evaluation.isolation.uploads.chunked import (
+    UploadRefused,
+    assemble_upload,
+    discard_upload,
+    select_open_uploads,
+)
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.submissions.selectors import list_public_inputs
-from evaluation.task_shape import describe_model_shape, model_config_text
+from evaluation.task_shape import describe_model_shape, format_model_config
 from evaluation.test_sets.forms import MAX_FILE_BYTES, AboutForm, NewSetForm
 from evaluation.test_sets.parsing import InvalidLines, SetFile
 from evaluation.test_sets.selectors import (
@@ -42,24 +47,24 @@ from evaluation.test_sets.services import (
     change_set,
     create_set_with_version,
     make_version,
-    note_shown,
-    note_taken,
+    record_inputs_taken,
+    record_shown_examples,
 )
-from evaluation.test_sets.source_services import take_round
+from evaluation.test_sets.source_services import make_requested_round_version
 from tasks.access import find_task, find_task_and_editor
 from tasks.api.tasks import TaskPartView
 from tasks.line_files import FileError
 from tasks.models import Round, Task
-from tasks.permissions import can_edit, can_take
+from tasks.permissions import can_download, can_edit
 
-Own = ApiToken.Scope.OWN
+OWN_SCOPE = ApiToken.Scope.OWN
 
 
 class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
     """A version of an evaluation set. It never changes."""
 
     overlap = serializers.FloatField(
-        source="overlap_with",
+        source="compute_overlap",
         allow_null=True,
         help_text="The part of it (0-1) that is in seeds or released rounds; null: not compared.",
     )
@@ -73,7 +78,7 @@ class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
         extra_kwargs = {
             "exposed_at": {"help_text": "While sealed, its inputs first left; null: never."},
             "judged": {"help_text": "Examples of its round that were judged when it was taken."},
-            "to_judge": {"help_text": "Of so many that others judge."},
+            "to_judge": {"help_text": "How many examples of its round are judged in total."},
         }
 
     is_provisional = serializers.BooleanField(
@@ -93,7 +98,7 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
 
     @extend_schema_field(VersionSerializer(allow_null=True))
     def get_newest(self, evaluation_set: EvaluationSet) -> Any:
-        """Return the newest version."""
+        """Return the newest version; None if the set has none."""
         versions = list(evaluation_set.versions.all())
         return VersionSerializer(versions[-1]).data if versions else None
 
@@ -101,20 +106,20 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
 class AboutSetSerializer(serializers.Serializer[Any]):
     """The access settings and description of a set."""
 
-    access = request_field(AboutForm, "access", required=False)
-    may_leave = request_field(
+    access = build_request_field(AboutForm, "access", required=False)
+    may_leave = build_request_field(
         AboutForm,
         "may_leave",
         required=False,
         help_text="The inputs may be downloaded and sent to remote models.",
     )
-    answers_public = request_field(
+    answers_public = build_request_field(
         AboutForm,
         "answers_public",
         required=False,
         help_text="The set is not sealed: scores are shown exactly, and by slice.",
     )
-    description = request_field(AboutForm, "description", help_text="Markdown.")
+    description = build_request_field(AboutForm, "description", help_text="Markdown.")
 
 
 class NewVersionSerializer(serializers.Serializer[Any]):
@@ -126,14 +131,16 @@ class NewVersionSerializer(serializers.Serializer[Any]):
 class NewSetSerializer(NewVersionSerializer, AboutSetSerializer):
     """A new set with its first version."""
 
-    name = request_field(NewSetForm, "name", help_text="Letters, digits, hyphens, underscores.")
+    name = build_request_field(
+        NewSetForm, "name", help_text="Letters, digits, hyphens, underscores."
+    )
 
 
-class OfSets(TaskPartView):
-    """Base view of the sets of a task that the reader may know of."""
+class EvaluationSetBaseView(TaskPartView):
+    """Base view of the evaluation sets of a task that the reader may see."""
 
     is_public = True
-    write_scope = Own
+    write_scope = OWN_SCOPE
     serializer_class = EvaluationSetSerializer
     queryset = EvaluationSet.objects.none()
     lookup_field = "name"
@@ -142,56 +149,60 @@ class OfSets(TaskPartView):
         sets = self.task.evaluation_sets.select_related("round").prefetch_related("versions")
         if can_edit(self.request.user, self.task):
             return sets
-        # Others do not learn that hidden sets exist.
+        # Others must not learn that hidden sets exist.
         return sets.exclude(access=EvaluationSet.Access.HIDDEN)
 
-    def answer(self, name: str, status: int = status.HTTP_200_OK) -> Response:
+    def respond_with_set(self, name: str, status: int = status.HTTP_200_OK) -> Response:
         """Return a response with the set as it is now."""
         return Response(EvaluationSetSerializer(self.get_queryset().get(name=name)).data, status)
 
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_sets_list"))
-class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
+class EvaluationSets(EvaluationSetBaseView, generics.ListAPIView[EvaluationSet]):
     """List the sets on which models are run. Hidden sets are listed for the task's editors only."""
 
     @write("evaluation_sets_create", NewSetSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Make a set from an upload.
+        """Make a set from an upload, which is then deleted. Task editors only.
 
         If lines are invalid, the error names them and nothing is stored.
         """
         task, editor = find_task_and_editor(request, code)
-        about = read(NewSetSerializer, request)
-        upload = about.pop("upload")
+        values = read(NewSetSerializer, request)
+        upload = values.pop("upload")
 
         def make(rows: SetFile) -> EvaluationSetVersion:
-            return create_set_with_version(rows, task=task, actor=editor, **about)
+            return create_set_with_version(rows, task=task, actor=editor, **values)
 
         _make_from_upload(upload, task, editor, make)
-        return self.answer(about["name"], status.HTTP_201_CREATED)
+        return self.respond_with_set(values["name"], status.HTTP_201_CREATED)
 
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_sets_get"))
-class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
+class EvaluationSetView(EvaluationSetBaseView, generics.RetrieveAPIView[EvaluationSet]):
     """Get a set and its newest version."""
 
     @write("evaluation_sets_change", AboutSetSerializer, EvaluationSetSerializer)
     def patch(self, request: Request, code: str, name: str) -> Response:
-        """Change a set's access settings and description."""
+        """Change a set's access settings and description. Task editors only."""
         task, editor = find_task_and_editor(request, code)
         evaluation_set = get_object_or_404(task.evaluation_sets, name=name)
         changes = read(AboutSetSerializer, request)
-        now = {field: getattr(evaluation_set, field) for field in EDITABLE_FIELDS}
-        change_set(evaluation_set=evaluation_set, actor=editor, **now | changes)
-        return self.answer(name)
+        current_values = {field: getattr(evaluation_set, field) for field in EDITABLE_FIELDS}
+        change_set(evaluation_set=evaluation_set, actor=editor, **current_values | changes)
+        return self.respond_with_set(name)
 
 
-class Versions(OfSets):
+class EvaluationSetVersions(EvaluationSetBaseView):
     is_public = False
 
     @write("evaluation_set_versions_create", NewVersionSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
-        """Make the next version of an uploaded set. Equal examples make no new version."""
+        """Make the next version of a set from an upload, which is then deleted. Task editors only.
+
+        Only for sets that were made from uploads. If the examples are the same as before, no
+        version is made.
+        """
         task, editor = find_task_and_editor(request, code)
         uploaded = task.evaluation_sets.filter(source=EvaluationSet.Source.UPLOAD)
         evaluation_set = get_object_or_404(uploaded, name=name)
@@ -199,7 +210,7 @@ class Versions(OfSets):
         _make_from_upload(
             upload, task, editor, lambda rows: make_version(evaluation_set, rows, editor)
         )
-        return self.answer(name, status.HTTP_201_CREATED)
+        return self.respond_with_set(name, status.HTTP_201_CREATED)
 
 
 class TakeRoundSerializer(serializers.Serializer[Any]):
@@ -213,71 +224,76 @@ class TakeRoundSerializer(serializers.Serializer[Any]):
     )
 
 
-class TakeRound(OfSets):
+class TakeRoundView(EvaluationSetBaseView):
     is_public = False
 
     @write("evaluation_sets_take", TakeRoundSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
-        """Make the next version of a round's set from the closed round as it is now."""
+        """Make the next version of a round's set from the closed round as it is now.
+
+        While examples wait to be judged, a reason is needed, which is logged. Task editors only.
+        """
         task, editor = find_task_and_editor(request, code)
         reason = read(TakeRoundSerializer, request).get("reason", "")
         sets = task.evaluation_sets.select_related("round__task")
         round = get_object_or_404(sets, name=name).round
         if round is None or round.state != Round.State.CLOSED:
             raise Http404
-        if take_round(round=round, actor=editor, reason=reason) is None:
+        if make_requested_round_version(round=round, actor=editor, reason=reason) is None:
             raise Refused("Nothing is confirmed yet.")
-        return self.answer(name, status.HTTP_201_CREATED)
+        return self.respond_with_set(name, status.HTTP_201_CREATED)
 
 
 def _make_from_upload(
-    pk: UUID, task: Task, user: User, make: Callable[[SetFile], EvaluationSetVersion]
+    pk: UUID, task: Task, user: User, make_version: Callable[[SetFile], EvaluationSetVersion]
 ) -> None:
     """Make a version from the person's upload, then delete the upload.
 
     Raises ValidationError, which names each invalid line, and Refused.
     """
-    upload = open_uploads(user).filter(pk=pk).first()
+    upload = select_open_uploads(user).filter(pk=pk).first()
     if upload is None:
         raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
-    # Reading more would take longer than a request may.
+    # Reading more would take too long for a request.
     if upload.size > MAX_FILE_BYTES:
         raise Refused("It is too large for this. Use add_evaluation_set.", status=422)
     try:
-        with assemble(upload) as path:
-            make(SetFile(path, upload.file_name, task.config))
+        with assemble_upload(upload) as path:
+            make_version(SetFile(path, upload.file_name, task.config))
     except InvalidLines as error:
-        messages = [f"line {wrong.line}: {wrong.message}" for wrong in error.errors]
+        messages = [f"line {line_error.line}: {line_error.message}" for line_error in error.errors]
         raise serializers.ValidationError({"upload": messages}) from None
     except (FileError, UploadRefused) as error:
         raise serializers.ValidationError({"upload": [str(error)]}) from None
-    # Only now: after an error the same upload can be sent again.
-    discard(upload)
+    # Only now, so that the same upload can be used again after an error.
+    discard_upload(upload)
 
 
-class Inputs(APIView):
+class EvaluationSetInputs(APIView):
     is_public = True
     throttle, throttles_reads = "export", True
 
-    @extend_schema(operation_id="evaluation_set_inputs_get", responses=JSON_LINES)
+    @extend_schema(operation_id="evaluation_set_inputs_get", responses=JSON_LINES_RESPONSE)
     def get(self, request: Request, code: str, name: str) -> HttpResponseBase:
         """Download the examples to answer in a predictions file, as lines `{"id", "inputs"}`.
 
-        They are those of the newest version. Only for sets with downloadable inputs. Hidden sets
-        are available to the task's editors only.
+        The examples are those of the set's newest version. Only for sets with downloadable inputs.
+        Hidden sets are available to the task's editors only.
         """
-        task = find_task(request, code, can_take)
+        task = find_task(request, code, can_download)
         is_editor = can_edit(request.user, task)
-        # Editors get hidden sets, too, but no inputs that may not leave.
-        leaving = select_newest_versions(task).filter(evaluation_set__may_leave=True)
-        versions = leaving if is_editor else select_open_versions(task)
+        # Editors also get hidden sets, but not their inputs if these may not leave.
+        downloadable_versions = select_newest_versions(task).filter(evaluation_set__may_leave=True)
+        versions = downloadable_versions if is_editor else select_open_versions(task)
         version = get_object_or_404(versions, evaluation_set__name=name)
-        if not note_taken(version):
+        if not record_inputs_taken(version):
             raise Http404
-        return lines(yield_input_lines(version), f"{code}-{name}-v{version.version}.jsonl")
+        return respond_with_lines(
+            yield_input_lines(version), f"{code}-{name}-v{version.version}.jsonl"
+        )
 
 
-class AskedSerializer(serializers.Serializer[Any]):
+class ModelInterfaceSerializer(serializers.Serializer[Any]):
     """The fields that a model of a task reads, and its possible answers."""
 
     kind = serializers.CharField(allow_null=True, help_text="Of a folder; null: images only.")
@@ -291,7 +307,7 @@ class CheckSerializer(serializers.Serializer[Any]):
     """The examples and limits with which a submitted model is checked."""
 
     inputs = serializers.ListField(child=serializers.DictField(), help_text="Five.")
-    model = AskedSerializer()
+    model = ModelInterfaceSerializer()
     config_text = serializers.CharField(help_text="Of the configuration what concerns models.")
     memory_gib = serializers.IntegerField()
     cpus = serializers.FloatField()
@@ -307,13 +323,13 @@ class CheckInputs(APIView):
 
         With them you can check a model yourself before you submit it.
         """
-        task = find_task(request, code, can_take)
-        # These five are inputs of open sets, so their first leaving is noted.
-        note_shown(task, EXAMPLE_COUNT)
+        task = find_task(request, code, can_download)
+        # These five are inputs of a set, so their first disclosure is recorded.
+        record_shown_examples(task, EXAMPLE_COUNT)
         body = {
             "inputs": list_public_inputs(task),
             "model": describe_model_shape(task.config),
-            "config_text": model_config_text(task.config),
+            "config_text": format_model_config(task.config),
             "memory_gib": settings.EVALUATION_MEMORY_GIB,
             "cpus": settings.EVALUATION_CPUS,
             "seconds": CHECK_SECONDS,

@@ -1,4 +1,4 @@
-"""The API's views of teams that submit models."""
+"""API views of teams that submit models."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
-from core.accounts.people import person, public_name
-from core.mail.addresses import AddressInRequest
+from core.accounts.people import get_person, get_public_name
+from core.mail.addresses import AddressSerializerField
 from core.web.api import read
-from core.web.form_fields import request_field
-from evaluation.api.models import Models
+from core.web.form_fields import build_request_field
+from evaluation.api.models import ModelList
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.selectors import find_team_submissions
 from evaluation.submissions.teams import services
@@ -26,7 +26,7 @@ from evaluation.submissions.teams.forms import TeamForm
 from evaluation.submissions.teams.selectors import find_invitations, find_teams
 from evaluation.submissions.visibility import Viewer
 
-PK = OpenApiParameter("id", OpenApiTypes.INT, "path", description="The team's.")
+ID_PARAMETER = OpenApiParameter("id", OpenApiTypes.INT, "path", description="The team's.")
 
 
 class TeamMemberSerializer(serializers.Serializer[TeamMember]):
@@ -40,7 +40,7 @@ class TeamMemberSerializer(serializers.Serializer[TeamMember]):
 
     def get_name(self, member: TeamMember) -> str:
         """Return the person's name as leaderboards show it."""
-        return public_name(member.user)
+        return get_public_name(member.user)
 
     def get_email(self, member: TeamMember) -> str | None:
         """Return the invited address, for the team's owners and the invited person.
@@ -50,7 +50,7 @@ class TeamMemberSerializer(serializers.Serializer[TeamMember]):
         reader: User = self.context["reader"]
         if member.user_id == reader.pk:
             return member.address
-        for colleague in member.team.members.all():  # fetched with the teams
+        for colleague in member.team.members.all():  # loaded with the teams
             if colleague.is_owner and colleague.user_id == reader.pk:
                 return member.address
         return None
@@ -69,16 +69,16 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
 class NewTeamSerializer(serializers.Serializer[Any]):
     """A new team."""
 
-    name = request_field(TeamForm, "name", help_text="Leaderboards show it.")
+    name = build_request_field(TeamForm, "name", help_text="Leaderboards show it.")
 
 
-class InvitedSerializer(serializers.Serializer[Any]):
+class TeamInviteeSerializer(serializers.Serializer[Any]):
     """The address to invite."""
 
-    email = AddressInRequest(help_text="They accept it with this address confirmed.")
+    email = AddressSerializerField(help_text="They accept it with this address confirmed.")
 
 
-class OwnerSerializer(serializers.Serializer[Any]):
+class TeamOwnershipSerializer(serializers.Serializer[Any]):
     """Whether a member owns the team."""
 
     is_owner = serializers.BooleanField()
@@ -94,20 +94,20 @@ class TeamInvitationSerializer(serializers.ModelSerializer[TeamMember]):
         fields = ("id", "team")
 
 
-class _OfTeams(APIView):
+class _TeamBaseView(APIView):
     write_scope = ApiToken.Scope.SUBMIT
     throttle = "submit"
 
 
 @extend_schema_view(get=extend_schema(operation_id="teams_list"))
-class Teams(_OfTeams, generics.ListAPIView[Team]):
+class Teams(_TeamBaseView, generics.ListAPIView[Team]):
     """List your teams with their members."""
 
     serializer_class = TeamSerializer
     queryset = Team.objects.none()
 
     def get_queryset(self) -> QuerySet[Team]:
-        return find_teams(person(self.request))
+        return find_teams(get_person(self.request))
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "reader": self.request.user}
@@ -115,7 +115,7 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
     @write("teams_create", NewTeamSerializer, {201: TeamSerializer})
     def post(self, request: Request) -> Response:
         """Create a team, which you then own."""
-        user = person(request)
+        user = get_person(request)
         team = services.make_team(actor=user, **read(NewTeamSerializer, request))
         return Response(_describe_team(user, team), status.HTTP_201_CREATED)
 
@@ -124,15 +124,15 @@ def _describe_team(user: User, team: Team) -> Any:
     return TeamSerializer(find_teams(user).get(pk=team.pk), context={"reader": user}).data
 
 
-class TeamView(_OfTeams):
-    @extend_schema(operation_id="teams_get", responses=TeamSerializer, parameters=[PK])
+class TeamView(_TeamBaseView):
+    @extend_schema(operation_id="teams_get", responses=TeamSerializer, parameters=[ID_PARAMETER])
     def get(self, request: Request, pk: int) -> Response:
         """Get one of your teams."""
         team, _, user = find_team(request, pk)
         return Response(_describe_team(user, team))
 
 
-class TeamLeave(_OfTeams):
+class LeaveTeamView(_TeamBaseView):
     @write("teams_leave", None, {204: None})
     def post(self, request: Request, pk: int) -> Response:
         """Leave a team. The last owner cannot leave.
@@ -144,8 +144,8 @@ class TeamLeave(_OfTeams):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-@extend_schema_view(get=extend_schema(operation_id="team_models_list", parameters=[PK]))
-class TeamModels(Models):
+@extend_schema_view(get=extend_schema(operation_id="team_models_list", parameters=[ID_PARAMETER]))
+class TeamModels(ModelList):
     """List a team's models of tasks that you can see, newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
@@ -153,39 +153,39 @@ class TeamModels(Models):
         return find_team_submissions(team, user).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        # All are the team's, so nobody asks the database about each.
+        # All of them are the team's, which saves a query for each.
         viewer = Viewer(is_owner=False, is_task_owner=False, is_member=True)
         return {**super().get_serializer_context(), "viewer": lambda _: viewer}
 
 
-class TeamMembers(_OfTeams):
-    @write("team_members_invite", InvitedSerializer, {201: TeamMemberSerializer})
+class TeamMembers(_TeamBaseView):
+    @write("team_members_invite", TeamInviteeSerializer, {201: TeamMemberSerializer})
     def post(self, request: Request, pk: int) -> Response:
         """Invite an email address, whose owner can accept or decline. Team owners only."""
         team, _, user = find_team(request, pk)
         invitation = services.invite_member(
-            team=team, actor=user, **read(InvitedSerializer, request)
+            team=team, actor=user, **read(TeamInviteeSerializer, request)
         )
         body = TeamMemberSerializer(invitation, context={"reader": user}).data
         return Response(body, status.HTTP_201_CREATED)
 
 
-class TeamMemberView(_OfTeams):
-    @write("team_members_change", OwnerSerializer, TeamSerializer)
+class TeamMemberView(_TeamBaseView):
+    @write("team_members_change", TeamOwnershipSerializer, TeamSerializer)
     def patch(self, request: Request, pk: int, member: int) -> Response:
         """Make a member an owner, or an owner an ordinary member. Team owners only."""
         team, _, user = find_team(request, pk)
-        place = get_object_or_404(team.members, pk=member)
-        is_owner = read(OwnerSerializer, request)["is_owner"]
-        services.set_owner(team=team, actor=user, member=place, is_owner=is_owner)
+        membership = get_object_or_404(team.members, pk=member)
+        is_owner = read(TeamOwnershipSerializer, request)["is_owner"]
+        services.set_owner(team=team, actor=user, member=membership, is_owner=is_owner)
         return Response(_describe_team(user, team))
 
     @write("team_members_remove", None, {204: None})
     def delete(self, request: Request, pk: int, member: int) -> Response:
         """Remove a member or withdraw an invitation. Team owners only."""
         team, _, user = find_team(request, pk)
-        place = get_object_or_404(team.members, pk=member)
-        services.remove_member(team=team, actor=user, member=place)
+        membership = get_object_or_404(team.members, pk=member)
+        services.remove_member(team=team, actor=user, member=membership)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -197,15 +197,15 @@ class TeamInvitations(generics.ListAPIView[TeamMember]):
     queryset = TeamMember.objects.none()
 
     def get_queryset(self) -> QuerySet[TeamMember]:
-        return find_invitations(person(self.request))
+        return find_invitations(get_person(self.request))
 
 
-class TeamInvitationAnswer(_OfTeams):
+class TeamInvitationAnswer(_TeamBaseView):
     accepts = True
 
-    def answer(self, request: Request, pk: int) -> Response:
+    def answer_invitation(self, request: Request, pk: int) -> Response:
         """Accept or decline the invitation. Raises Http404 if it is not yours."""
-        user = person(request)
+        user = get_person(request)
         # Only invitations to addresses that the person has confirmed.
         invitation = get_object_or_404(find_invitations(user), pk=pk)
         service = services.accept_invitation if self.accepts else services.decline_invitation
@@ -218,9 +218,9 @@ class TeamInvitationAccept(TeamInvitationAnswer):
     def post(self, request: Request, pk: int) -> Response:
         """Accept an invitation.
 
-        You then see the team's unpublished models, and it sees yours for it.
+        You then see the team's unpublished models, and the team sees those that you submit for it.
         """
-        return self.answer(request, pk)
+        return self.answer_invitation(request, pk)
 
 
 class TeamInvitationDecline(TeamInvitationAnswer):
@@ -229,4 +229,4 @@ class TeamInvitationDecline(TeamInvitationAnswer):
     @write("team_invitations_decline", None, {204: None})
     def post(self, request: Request, pk: int) -> Response:
         """Decline an invitation."""
-        return self.answer(request, pk)
+        return self.answer_invitation(request, pk)

@@ -1,4 +1,4 @@
-"""Training a task's next target: asking for it, how far it is, its report, and its use."""
+"""API views of training runs for a task's next target: requests, progress, reports and use."""
 
 import re
 from typing import Any
@@ -14,15 +14,15 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.web.api import NewestFirst, read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from evaluation.models import TrainingRun
 from evaluation.training.forms import TrainingForm
 from evaluation.training.services import (
-    MOST_WEIGHT,
+    MAX_WEIGHT,
     find_bases,
     find_default_base,
     find_free_name,
-    register_trained,
+    register_trained_target,
     request_training,
 )
 from tasks.access import find_task_and_editor
@@ -33,10 +33,10 @@ SOURCE_PATTERN = re.compile(r"seed|(round|rows)[0-9]{1,9}")
 MAX_INTEGER = 2**31 - 1
 
 
-class Weights(serializers.DictField):
-    """The number of times that an epoch shows a row, by the row's source."""
+class SourceWeightsField(serializers.DictField):
+    """A field with the number of times that an epoch shows a row, by the row's source."""
 
-    child = serializers.FloatField(min_value=0, max_value=MOST_WEIGHT)
+    child = serializers.FloatField(min_value=0, max_value=MAX_WEIGHT)
 
     def to_internal_value(self, data: Any) -> dict[str, float]:
         if isinstance(data, dict) and not all(map(SOURCE_PATTERN.fullmatch, map(str, data))):
@@ -44,14 +44,14 @@ class Weights(serializers.DictField):
                 "A source is seed, round1, round2 …, or rows and a training's number."
             )
         weights = super().to_internal_value(data)
-        # A weight of 0 leaves a source out, as in the form.
+        # A weight of 0 excludes a source, as in the form.
         return {name: weight for name, weight in weights.items() if weight}
 
 
 class NewTrainingSerializer(serializers.Serializer[Any]):
     """The training data and the starting point of the next target."""
 
-    weights = Weights(
+    weights = SourceWeightsField(
         help_text="By source: seed, round1 …; how often an epoch sees a row of it. Only these are "
         "trained on."
     )
@@ -61,12 +61,12 @@ class NewTrainingSerializer(serializers.Serializer[Any]):
         help_text="A target's name; null: the encoder of the starter models. Unless told: the "
         "current target, where its files are here.",
     )
-    seed = request_field(TrainingForm, "seed")
-    epochs = request_field(TrainingForm, "epochs", help_text="At most.")
+    seed = build_request_field(TrainingForm, "seed")
+    epochs = build_request_field(TrainingForm, "epochs", help_text="At most.")
 
 
 class TrainingSourceSerializer(serializers.Serializer[Any]):
-    """Rows on which the model was trained or tested."""
+    """A source of rows on which the model was trained or tested."""
 
     name = serializers.CharField()
     dataset = serializers.CharField(
@@ -80,7 +80,7 @@ class TrainingSourceSerializer(serializers.Serializer[Any]):
 
 
 class TrainingCurveSerializer(serializers.Serializer[Any]):
-    """The course of a training."""
+    """The best epoch of a training run, and the metrics of each epoch."""
 
     best_epoch = serializers.IntegerField(help_text="The one that is kept, from 1.")
     curve = serializers.ListField(
@@ -89,7 +89,7 @@ class TrainingCurveSerializer(serializers.Serializer[Any]):
     )
 
 
-class MendedExampleSerializer(serializers.Serializer[Any]):
+class FixedExampleSerializer(serializers.Serializer[Any]):
     """An example that only the new model got right."""
 
     inputs = serializers.DictField()
@@ -99,7 +99,10 @@ class MendedExampleSerializer(serializers.Serializer[Any]):
 
 
 class TrainingTestSerializer(serializers.Serializer[Any]):
-    """A comparison of the old and the new model on one test; null if there is no old one."""
+    """A comparison of the old and the new model on one test.
+
+    If there is no old model, all values that need one are null.
+    """
 
     name = serializers.CharField()
     before = RateSerializer(allow_null=True)
@@ -107,11 +110,11 @@ class TrainingTestSerializer(serializers.Serializer[Any]):
     mended = serializers.IntegerField(allow_null=True, help_text="Only the new one is right.")
     broken = serializers.IntegerField(allow_null=True, help_text="Only the old one is right.")
     p = serializers.FloatField(allow_null=True, help_text="McNemar's exact test.")
-    examples = MendedExampleSerializer(many=True, help_text="The first 50 that are mended.")
+    examples = FixedExampleSerializer(many=True, help_text="The first 50 that are mended.")
 
 
 class TrainingReportSerializer(serializers.Serializer[Any]):
-    """The report of a training."""
+    """The report of a training run."""
 
     labels = serializers.ListField(child=serializers.CharField(), allow_null=True)
     base = serializers.CharField()
@@ -124,7 +127,7 @@ class TrainingReportSerializer(serializers.Serializer[Any]):
 
 
 class TrainingSerializer(serializers.ModelSerializer[TrainingRun]):
-    """A training and its progress."""
+    """A training run and its progress."""
 
     progress = serializers.FloatField(help_text="0-1.")
     message = serializers.CharField(help_text="What is done now.")
@@ -146,7 +149,7 @@ class TrainingSerializer(serializers.ModelSerializer[TrainingRun]):
 
 
 class WholeTrainingSerializer(TrainingSerializer):
-    """A training with its report."""
+    """A training run with its report."""
 
     report = serializers.SerializerMethodField(help_text="null: it is not done.")
 
@@ -160,7 +163,7 @@ class WholeTrainingSerializer(TrainingSerializer):
 
 @extend_schema_view(get=extend_schema(operation_id="trainings_list"))
 class Trainings(generics.ListAPIView[TrainingRun]):
-    """List all trainings of a task, newest first. Task editors only."""
+    """List all training runs of a task, newest first. Task editors only."""
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
@@ -174,12 +177,15 @@ class Trainings(generics.ListAPIView[TrainingRun]):
 
     @write("trainings_create", NewTrainingSerializer, {202: TrainingSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Train the next target; get the training again to see its progress. One at a time."""
+        """Train the next target. A task can have only one training run at a time.
+
+        Get the training run again to see its progress. Task editors only.
+        """
         task, editor = find_task_and_editor(request, code)
         fields = read(NewTrainingSerializer, request)
         fields["base"], fields["revision"] = _find_base(task, fields)
         run = request_training(task=task, actor=editor, **fields)
-        # A worker may have begun.
+        # A worker may have started it.
         run.refresh_from_db()
         return Response(TrainingSerializer(run).data, status.HTTP_202_ACCEPTED)
 
@@ -188,7 +194,7 @@ def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
     """Return (source, revision) of the model from which training starts. Raises ValidationError."""
     if "base" not in fields:
         return find_default_base(task)
-    # Two empty strings stand for the encoder of the starters.
+    # Two empty strings mean the encoder of the starters.
     if fields["base"] is None:
         return "", ""
     targets = {target.name: target for target in find_bases(task)}
@@ -200,27 +206,30 @@ def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
     return target.source, target.revision
 
 
-class OfTraining(APIView):
-    """Base view of one training."""
+class TrainingBaseView(APIView):
+    """Base view of one training run."""
 
     write_scope = ApiToken.Scope.OWN
 
-    def enter(self, code: str, pk: int) -> tuple[TrainingRun, User]:
-        """Return the training and the editor who asks for it. Raises Http404 for other people."""
+    def find_training(self, code: str, pk: int) -> tuple[TrainingRun, User]:
+        """Return the training run and the editor who requests it.
+
+        Raises Http404 for people who are not editors of the task.
+        """
         task, editor = find_task_and_editor(self.request, code)
         runs = task.training_runs.select_related("target", "round")
         return get_object_or_404(runs, pk=pk), editor
 
 
-class TrainingView(OfTraining):
+class TrainingView(TrainingBaseView):
     @extend_schema(operation_id="trainings_get", responses=WholeTrainingSerializer)
     def get(self, request: Request, code: str, pk: int) -> Response:
-        """Get a training's progress and report. Task editors only."""
-        return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)
+        """Get a training run's progress and report. Task editors only."""
+        return Response(WholeTrainingSerializer(self.find_training(code, pk)[0]).data)
 
 
 class NewTargetSerializer(serializers.Serializer[Any]):
-    """The round that gets the trained model, and the target's name."""
+    """The round that receives the trained model, and the target's name."""
 
     round = serializers.IntegerField(
         min_value=0,
@@ -228,17 +237,17 @@ class NewTargetSerializer(serializers.Serializer[Any]):
         help_text="One that has not been opened, or the next number, for a new draft.",
     )
     name = serializers.SlugField(
-        max_length=60, required=False, help_text="Unless told: after the task and the round."
+        max_length=60, required=False, help_text="Default: named after the task and the round."
     )
 
 
-class TrainedTarget(OfTraining):
+class TrainedTarget(TrainingBaseView):
     @write("trainings_register", NewTargetSerializer, WholeTrainingSerializer)
     def post(self, request: Request, code: str, pk: int) -> Response:
-        """Make the trained model a target of a round."""
-        run, editor = self.enter(code, pk)
+        """Make the trained model a target of a round. Task editors only."""
+        run, editor = self.find_training(code, pk)
         fields = read(NewTargetSerializer, request)
         number = fields["round"]
         name = fields.get("name") or find_free_name(run.task, number)
-        register_trained(run=run, number=number, name=name, actor=editor)
-        return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)
+        register_trained_target(run=run, number=number, name=name, actor=editor)
+        return Response(WholeTrainingSerializer(self.find_training(code, pk)[0]).data)

@@ -1,7 +1,7 @@
-"""Files that come in pieces: one protocol for programs and for the script of the pages.
+"""API views of files that are uploaded in pieces, for programs and for the pages' own script.
 
-docs/api.md has the protocol. Pages have the same views at addresses of their own, where messages
-are in the language of the person (`evaluation/urls.py`).
+docs/api.md describes the protocol. The pages use the same views at URLs of their own, where
+messages are in the person's language (`evaluation/urls.py`).
 """
 
 from collections.abc import Iterator
@@ -24,33 +24,34 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person
-from core.web.api import read, wanted
-from core.web.bodies import takes
+from core.accounts.people import get_person
+from core.web.api import read, read_query
+from core.web.bodies import limit_body
 from evaluation.isolation.uploads.chunked import (
+    IN_CHECK_CONDITION,
     PIECE_BYTES,
     UploadRefused,
     WrongOffset,
     add_piece,
-    are_waiting_answers,
     begin_upload,
-    discard,
-    open_uploads,
+    build_waiting_answers_condition,
+    discard_upload,
+    select_open_uploads,
 )
 from evaluation.models import Upload
 
 MAX_INTEGER = 2**63 - 1
-FORM_REFUSAL = (
-    "A form around a file is no piece of it. Send only its bytes: `curl -X PUT --data-binary @FILE`"
-    ", or `data=` of requests, not `-F` or `files=`."
+MULTIPART_FORM_MESSAGE = (
+    "Send only the bytes of the piece, without a form around it: `curl -X PUT "
+    "--data-binary @FILE`, or `data=` of requests, not `-F` or `files=`."
 )
 
 
-class Octets(BaseParser):
+class StreamParser(BaseParser):
     """A parser that passes on the body's stream, so that memory never holds the whole body.
 
-    Accepts any media type but forms, because programs name it differently: curl calls every body
-    `application/x-www-form-urlencoded`, and others send no type.
+    Accepts any media type except multipart forms, because programs label the same bytes
+    differently: curl calls every body `application/x-www-form-urlencoded`, and others send no type.
     """
 
     media_type = "*/*"
@@ -58,7 +59,7 @@ class Octets(BaseParser):
     def parse(self, stream: IO[Any], media_type: str | None = None, *_: Any, **__: Any) -> Any:
         """Return the stream itself. Raises UnsupportedMediaType for multipart forms."""
         if (media_type or "").lower().startswith("multipart/"):
-            raise UnsupportedMediaType(media_type or "", FORM_REFUSAL)
+            raise UnsupportedMediaType(media_type or "", MULTIPART_FORM_MESSAGE)
         return stream
 
 
@@ -80,10 +81,10 @@ class NewUploadSerializer(serializers.Serializer[Any]):
     size = serializers.IntegerField(min_value=1, max_value=MAX_INTEGER, help_text="Bytes.")
 
 
-def annotate_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
+def annotate_received_bytes(uploads: QuerySet[Upload]) -> QuerySet[Any]:
     """Annotate uploads with the number of bytes received, which their serializer shows."""
-    here = Coalesce(Sum("pieces__size"), Value(0))
-    return uploads.annotate(received=here, piece_bytes=Value(PIECE_BYTES))
+    received_bytes = Coalesce(Sum("pieces__size"), Value(0))
+    return uploads.annotate(received=received_bytes, piece_bytes=Value(PIECE_BYTES))
 
 
 @extend_schema_view(get=extend_schema(operation_id="uploads_list"))
@@ -95,20 +96,20 @@ class Uploads(generics.ListAPIView[Upload]):
     queryset = Upload.objects.none()
 
     def get_queryset(self) -> QuerySet[Any]:
-        return annotate_received(open_uploads(person(self.request)))
+        return annotate_received_bytes(select_open_uploads(get_person(self.request)))
 
     @write("uploads_create", NewUploadSerializer, {201: UploadSerializer})
     def post(self, request: Request) -> Response:
         """Begin an upload of `size` bytes. Then PUT its pieces."""
         fields = read(NewUploadSerializer, request)
         with _attribute_refusals("size"):
-            upload = begin_upload(person(request), **fields)
-        return Response(upload_body(upload.pk), status.HTTP_201_CREATED)
+            upload = begin_upload(get_person(request), **fields)
+        return Response(serialize_upload(upload.pk), status.HTTP_201_CREATED)
 
 
 @contextmanager
 def _attribute_refusals(field: str) -> Iterator[None]:
-    """Attribute refusals within the block to a field of this request; "" for its body."""
+    """Attribute upload refusals in the block to this field of the request; "" means its body."""
     try:
         yield
     except UploadRefused as error:
@@ -117,12 +118,12 @@ def _attribute_refusals(field: str) -> Iterator[None]:
         raise
 
 
-def upload_body(pk: UUID) -> Any:
+def serialize_upload(pk: UUID) -> Any:
     """Return the serialized upload as it is now."""
-    return UploadSerializer(annotate_received(Upload.objects.filter(pk=pk)).get()).data
+    return UploadSerializer(annotate_received_bytes(Upload.objects.filter(pk=pk)).get()).data
 
 
-def content_length_of(request: Request) -> int | None:
+def get_content_length(request: Request) -> int | None:
     """Return the length of the body according to its header; None if the header is missing."""
     text = request.META.get("CONTENT_LENGTH") or ""
     if not text.isdigit():
@@ -136,19 +137,19 @@ class PieceSerializer(serializers.Serializer[Any]):
     offset = serializers.IntegerField(min_value=0, max_value=MAX_INTEGER)
 
 
-@takes(PIECE_BYTES)
+@limit_body(PIECE_BYTES)
 class UploadView(APIView):
     reads_query = ("PUT",)
     write_scope = ApiToken.Scope.SUBMIT
-    parser_classes = [Octets]
+    parser_classes = [StreamParser]
 
-    def _find(self, request: Request, pk: UUID) -> Upload:
+    def _find_upload(self, request: Request, pk: UUID) -> Upload:
         return get_object_or_404(Upload, pk=pk, owner=request.user)
 
     @extend_schema(operation_id="uploads_get", responses=UploadSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """Get the number of bytes received."""
-        return Response(upload_body(self._find(request, pk).pk))
+        return Response(serialize_upload(self._find_upload(request, pk).pk))
 
     @extend_schema(
         operation_id="uploads_put",
@@ -163,18 +164,20 @@ class UploadView(APIView):
         409 and the code `offset` if another piece is next; `received` then says which. A piece may
         be sent again, so no Idempotency-Key is needed.
         """
-        upload = self._find(request, pk)
-        offset = wanted(PieceSerializer, request)["offset"]
-        # A request without a body has no stream.
+        upload = self._find_upload(request, pk)
+        offset = read_query(PieceSerializer, request)["offset"]
+        # Requests without a body have no stream.
         stream = request.data if hasattr(request.data, "read") else BytesIO()
         with _attribute_refusals(""):
-            add_piece(upload, offset, stream, content_length_of(request))
-        return Response(upload_body(upload.pk))
+            add_piece(upload, offset, stream, get_content_length(request))
+        return Response(serialize_upload(upload.pk))
 
     @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
         """Discard an upload."""
         # A submitted file belongs to its model.
-        free = Upload.objects.exclude(are_waiting_answers())
-        discard(get_object_or_404(free, pk=pk, owner=request.user))
+        discardable_uploads = Upload.objects.exclude(build_waiting_answers_condition())
+        # So does a file that is still being checked.
+        discardable_uploads = discardable_uploads.exclude(IN_CHECK_CONDITION)
+        discard_upload(get_object_or_404(discardable_uploads, pk=pk, owner=request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,4 +1,4 @@
 """Released datasets of rounds: rows, splits, files, cards, and tasks for other evaluators.
 
-Training and sets read them; it knows nothing of submissions and their runs.
+Training and evaluation sets build on them. Does not depend on submissions and their runs.
 """

@@ -1,4 +1,4 @@
-"""Make a version of a round's dataset: rows, then files, and then all appears at once."""
+"""Build a version of a round's dataset: rows, then files, then publish everything at once."""
 
 import json
 import logging
@@ -16,47 +16,47 @@ from django.db.models import Count, F
 from django.utils.translation import gettext, gettext_noop
 
 from core.accounts.services import log
-from core.days import today
+from core.days import get_today
 from core.errors import Refused
-from core.files.storage.stored import files_in
+from core.files.storage.stored import list_files
 from evaluation.contract import AttemptFailed, ImpossibleJob
 from evaluation.dataset_releases.cards import write_cards
 from evaluation.dataset_releases.census import take_census
-from evaluation.dataset_releases.columns import FEATURES
-from evaluation.dataset_releases.files import SplitFiles, compute_digest
-from evaluation.dataset_releases.forecast import Forecast, forecast
+from evaluation.dataset_releases.columns import FEATURE_NAMES
+from evaluation.dataset_releases.files import SplitWriter, compute_digest
+from evaluation.dataset_releases.forecast import Forecast, compute_forecast
 from evaluation.dataset_releases.media_files import MediaFiles
 from evaluation.dataset_releases.rows import (
     CHUNK_EXAMPLES,
     Freezer,
-    pick,
-    select_releasable,
-    to_json,
+    convert_to_json,
+    pick_entries,
+    select_releasable_examples,
 )
 from evaluation.dataset_releases.splits import (
     DEV,
-    HELD,
-    PROGRAM,
+    HELD_SPLIT,
+    PROGRAM_SPLIT,
     SPLITS,
     TEST,
     TRAIN,
-    Counts,
-    Dealer,
-    Sizes,
+    RowAssigner,
+    RowCounts,
+    SplitSizes,
 )
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.lifecycle import carry_through
+from evaluation.isolation.queue.lifecycle import do_job_work
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
 from tasks.rounds.loop import RoundError
 from tasks.rounds.states import set_round_state
 from validation.bulk_insert import Table
-from validation.statistics.report import task_report
+from validation.statistics.report import build_task_report
 
 logger = logging.getLogger(__name__)
 
-ShowProgress = Callable[[float, str], None]
+BuildProgressCallback = Callable[[float, str], None]
 COLUMNS = (
     *("dataset_id", "position", "split", "uid", "example_id", "line"),
     *("label", "is_validated", "is_withdrawn"),
@@ -67,10 +67,12 @@ COLUMNS = (
 class Options:
     """The options of a release that its owner chooses.
 
-    train: number of rows; None takes all rows that are not in dev or test. url: of the public page,
-    if known. canary: a text by which the data can be found in training corpora. held_until: the
-    first day (ISO) on which new versions publish the held-back rows. confirmed: the number of rows
-    of each split that the owner confirmed; None if none.
+    train: number of rows; None takes all rows that are not in dev or test. url: the URL of the
+    public page, if known. canary: a text by which the data can be found in training corpora.
+    held_until: the first day (ISO) on which new versions publish the held-back rows. confirmed: the
+    number of rows of each split that the owner confirmed; None if the owner confirmed nothing.
+    statements: texts by their names in `statements.RAI_PROPERTIES`; None for those of the previous
+    version.
     """
 
     train: int | None = None
@@ -85,14 +87,15 @@ class Options:
     url: str = ""
     canary: str = ""
     confirmed: Mapping[str, int] | None = None
+    statements: Mapping[str, str] | None = None
 
-    def sizes(self, counts: Counts) -> Sizes:
+    def compute_sizes(self, counts: RowCounts) -> SplitSizes:
         """Return the requested size of each split.
 
-        Holds back a fifth of the verified rows if chosen.
+        If `hold_back` is set, a fifth of the verified rows is held back.
         """
-        held = counts.labels(True).total() // 5 if self.hold_back else 0
-        return Sizes(self.train, self.dev, self.test, held)
+        held_row_count = counts.count_labels(True).total() // 5 if self.hold_back else 0
+        return SplitSizes(self.train, self.dev, self.test, held_row_count)
 
 
 class RoundChanged(Refused):
@@ -106,32 +109,35 @@ def check_confirmed(planned_release: Forecast, options: Options) -> None:
     if options.confirmed is not None and dict(options.confirmed) != dict(planned_release.rows):
         raise RoundChanged(
             gettext(
-                "The round has changed: the release would now hold %(now)d rows, or others than "
-                "the %(before)d that you confirmed. Check the numbers and release again."
+                "The round has changed since you confirmed %(before)d rows. The "
+                "release would now have %(now)d rows, or different ones. Check the "
+                "numbers and release again."
             )
             % {"now": planned_release.total, "before": sum(options.confirmed.values())}
         )
 
 
 class Build:
-    """One attempt to build a claimed dataset. Nothing of it is visible before `run` ends.
+    """One attempt to build a claimed dataset. Readers see nothing of it before `run` ends.
 
-    Each step that writes holds the job's lease, so a worker that was presumed dead cannot mix its
-    rows with those of its successor. Raises LeaseLost.
+    Each step that writes first renews the job's lease, and raises LeaseLost if it is lost. So a
+    worker that was presumed dead cannot mix its rows with those of its successor.
     """
 
-    def __init__(self, dataset: Dataset, show: ShowProgress | None = None):
+    def __init__(self, dataset: Dataset, report_progress: BuildProgressCallback | None = None):
         self.dataset, self.round = dataset, dataset.round
         self.options = Options(**dataset.options)
-        self.show = show
-        # Only finished versions: one that failed or runs has no rows to go on from.
-        done = self.round.datasets.filter(state=Dataset.State.DONE, version__lt=dataset.version)
-        self.previous = done.order_by("-version").first()
-        self.table = Table(DatasetItem, COLUMNS)
-        until = self.options.held_until
-        # Today the rows that were held back are published, so this version has them.
-        self.holds_back = bool(until) and date.fromisoformat(until) > today()
-        self.planned: Forecast | None = None  # of a first version, once it is dealt
+        self.report_progress = report_progress
+        # Only finished versions: failed and running ones have no usable rows.
+        finished_versions = self.round.datasets.filter(
+            state=Dataset.State.DONE, version__lt=dataset.version
+        )
+        self.previous = finished_versions.order_by("-version").first()
+        self.item_table = Table(DatasetItem, COLUMNS)
+        held_until = self.options.held_until
+        # The day of the held back rows has come, so this version includes them.
+        self.holds_back = bool(held_until) and date.fromisoformat(held_until) > get_today()
+        self.planned_release: Forecast | None = None  # of a first version, after splitting
 
     def run(self) -> None:
         """Build the version and release the round.
@@ -144,43 +150,45 @@ class Build:
 
         Raises RoundError if the round is open again, and RoundChanged.
         """
-        self._clear()
+        self._clear_earlier_attempt()
         if self.previous:
             self._copy_rows(self.previous)
         else:
             self._freeze_rows()
-        self._report(0.6, gettext_noop("counting"))
-        numbers = self._count_numbers()
+        self._report(0.6, gettext_noop("counting rows"))
+        numbers = self._compute_numbers()
         with TemporaryDirectory() as name:
             folder = Path(name)
             self._write_splits(folder, numbers["rows"])
             self._report(0.9, gettext_noop("writing cards"))
             private_names = ["test.jsonl", "test.parquet"] if self.options.private_test else []
             write_cards(self.dataset, folder, numbers, private_names)
-            files = []
+            dataset_files = []
             for path in sorted(folder.iterdir()):
-                files.append(self._store_file(path, is_public=path.name not in private_names))
-        self._publish(numbers, files)
+                dataset_files.append(
+                    self._store_file(path, is_public=path.name not in private_names)
+                )
+        self._publish(numbers, dataset_files)
 
     def _report(self, progress: float, message: str) -> None:
         """Record the progress and renew the lease. Raises LeaseLost."""
-        leases.heartbeat(self.dataset, progress, message)
-        if self.show:
-            self.show(progress, message)
+        leases.write_heartbeat(self.dataset, progress, message)
+        if self.report_progress:
+            self.report_progress(progress, message)
 
-    def _clear(self) -> None:
+    def _clear_earlier_attempt(self) -> None:
         """Delete the rows and files that a failed attempt left."""
         self._report(0, gettext_noop("starting"))
-        # Rows and files of a try whose worker died: this try counts positions from 0 again.
+        # Rows and files of an attempt whose worker died; this one starts at position 0 again.
         self.dataset.items.all().delete()
-        for name in files_in(f"releases/{self.dataset}"):
+        for name in list_files(f"releases/{self.dataset}"):
             default_storage.delete(name)
 
     def _store_rows(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
-        # One transaction: rows are stored only while the lease is ours.
+        # One transaction, so that rows are stored only while this worker has the lease.
         with transaction.atomic():
             self._report(0.6 * progress, gettext_noop("freezing rows"))
-            self.table.insert(rows)
+            self.item_table.insert(rows)
 
     def _freeze_rows(self) -> None:
         """Store the rows of a first version, split as forecast.
@@ -188,29 +196,39 @@ class Build:
         Raises RoundChanged if votes or withdrawals have changed what the owner confirmed.
         """
         census, seed = take_census(self.round), self.options.seed
-        self.planned = forecast(census, self.options.sizes(census.counts), seed=seed)
-        check_confirmed(self.planned, self.options)
-        dealer = Dealer(self.planned.plan, seed=seed)
-        examples = select_releasable(self.round)
+        self.planned_release = compute_forecast(
+            census, self.options.compute_sizes(census.counts), seed=seed
+        )
+        check_confirmed(self.planned_release, self.options)
+        assigner = RowAssigner(self.planned_release.plan, seed=seed)
+        examples = select_releasable_examples(self.round)
         total, position = examples.count(), 0
-        # Chunks, so that memory does not grow with the round, and so that each renews the lease.
-        for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
+        # In chunks, so that memory does not grow with the round. Each chunk renews the lease.
+        for number, chunk in enumerate(Freezer(self.round).iterate_chunks(examples)):
             rows = []
-            for frozen in chunk:
-                row, label, is_verified = frozen.row, frozen.label, frozen.is_verified
+            for frozen_row in chunk:
+                row, label, is_verified = frozen_row.row, frozen_row.label, frozen_row.is_verified
                 if row["by_program"]:
-                    split: str | None = PROGRAM
+                    split: str | None = PROGRAM_SPLIT
                 else:
-                    split = dealer.deal(frozen.author, label, is_verified)
+                    split = assigner.assign_row(frozen_row.author, label, is_verified)
                 row |= {"split": split, "canary": self.options.canary}
                 if split:
-                    line = to_json(row)
-                    values = (split, frozen.uid, frozen.example, line, label, is_verified, False)
+                    line = convert_to_json(row)
+                    values = (
+                        split,
+                        frozen_row.uid,
+                        frozen_row.example_id,
+                        line,
+                        label,
+                        is_verified,
+                        False,
+                    )
                     rows.append((self.dataset.pk, position, *values))
                     position += 1
             self._store_rows(rows, min(1, number * CHUNK_EXAMPLES / max(total, 1)))
-        # Withdrawals do not wait for a release.
-        # What was withdrawn while rows were read does not enter at all.
+        # Withdrawals are possible during a release.
+        # Examples withdrawn while rows were read are left out.
         self.dataset.items.filter(example__retracted_at__isnull=False).delete()
 
     def _copy_rows(self, previous: Dataset) -> None:
@@ -220,7 +238,7 @@ class Build:
         """
         total, last_position = previous.items.count(), -1
         rows = previous.items.select_related("example").order_by("position")
-        # By position and not by offset: an offset reads all rows before it again.
+        # By position: an offset would read all earlier rows again.
         while chunk := list(rows.filter(position__gt=last_position)[:CHUNK_EXAMPLES]):
             last_position = chunk[-1].position
             self._store_rows(list(map(self._copy_row, chunk)), last_position / max(total, 1))
@@ -234,23 +252,25 @@ class Build:
             tombstone: dict[str, Any] = {"uid": item.uid, "split": item.split}
             tombstone |= {"task": self.round.task.code, "round": self.round.number}
             tombstone |= {"withdrawn": True, "canary": self.options.canary}
-            line = to_json(tombstone)
+            line = convert_to_json(tombstone)
         values = (item.split, item.uid, item.example_id, line, label, is_validated, is_withdrawn)
         return (self.dataset.pk, item.position, *values)
 
-    def _count_numbers(self) -> dict[str, Any]:
+    def _compute_numbers(self) -> dict[str, Any]:
         """Return the numbers that cards and pages show, counted from the version's rows."""
         public_items = self.dataset.items.all()
         if self.holds_back:
-            public_items = public_items.exclude(split=HELD)
+            public_items = public_items.exclude(split=HELD_SPLIT)
         split_names = public_items.order_by().values_list("split", flat=True)
         split_name_set = set(split_names.distinct())
-        splits = list(SPLITS) + [split for split in (PROGRAM, HELD) if split in split_name_set]
-        held = self.dataset.items.filter(split=HELD, is_withdrawn=False)
-        held_rows = held.count() if self.holds_back else 0
+        splits = list(SPLITS) + [
+            split for split in (PROGRAM_SPLIT, HELD_SPLIT) if split in split_name_set
+        ]
+        held_items = self.dataset.items.filter(split=HELD_SPLIT, is_withdrawn=False)
+        held_count = held_items.count() if self.holds_back else 0
         items = public_items.filter(is_withdrawn=False)
-        # Programs have authors, too, but "authors" on cards are people.
-        items_by_people = items.exclude(split=PROGRAM)
+        # Programs also count as authors, but cards only count people.
+        items_by_people = items.exclude(split=PROGRAM_SPLIT)
         labels: dict[str, Any] = {}
         for split in splits:
             labels[split] = {"validated": {}, "unjudged": {}}
@@ -259,42 +279,42 @@ class Build:
         for split, is_validated, label, n in cells.annotate(n=Count("pk")):
             labels[split]["validated" if is_validated else "unjudged"][label] = n
             rows[split] += n
-        authors = (
+        author_counts = (
             items.order_by()
             .values_list("split")
             .annotate(n=Count("example__annotator", distinct=True))
         )
-        authors_by_name = dict.fromkeys(splits, 0) | dict(authors)
+        authors_by_split = dict.fromkeys(splits, 0) | dict(author_counts)
         author_count = items_by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
-        # Grouped below: one query for all splits.
-        withdrawn = public_items.filter(is_withdrawn=True).order_by().values_list("split")
-        # Long queries: the lease must not run out.
+        # Grouped below, to make one query for all splits.
+        withdrawn_items = public_items.filter(is_withdrawn=True).order_by().values_list("split")
+        # The next queries take long, and the lease must not expire.
         self._report(0.6, gettext_noop("comparing splits"))
-        in_train = items.filter(split=TRAIN).values("example__context")
+        train_contexts = items.filter(split=TRAIN).values("example__context")
         edits = items_by_people.filter(example__parent__dataset_items__dataset=self.dataset)
-        examples_by_people = select_releasable(self.round).filter(by_program=False)
+        examples_by_people = select_releasable_examples(self.round).filter(by_program=False)
 
         shared_contexts = {}
         for split in (DEV, TEST):
-            sharing = items.filter(split=split, example__context__in=in_train)
-            shared_contexts[split] = sharing.count()
-        rows_by_people = sum(rows.values()) - rows.get(PROGRAM, 0)
-        authors_by_split = sum(authors_by_name.values()) - authors_by_name.get(PROGRAM, 0)
+            sharing_items = items.filter(split=split, example__context__in=train_contexts)
+            shared_contexts[split] = sharing_items.count()
+        people_row_count = sum(rows.values()) - rows.get(PROGRAM_SPLIT, 0)
+        author_count_sum = sum(authors_by_split.values()) - authors_by_split.get(PROGRAM_SPLIT, 0)
         split_edit_count = edits.exclude(example__parent__dataset_items__split=F("split")).count()
         self._report(0.6, gettext_noop("counting votes"))
         return {
             "rows": rows,
             "labels": labels,
-            "authors": authors_by_name,
-            "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
-            "held": held_rows,
-            "left_out": max(0, examples_by_people.count() - rows_by_people - held_rows),
-            "reasons": dict(self.planned.left_out) if self.planned else {},
-            # Counted once in each split and once altogether: the difference is in several.
-            "shared_authors": authors_by_split - author_count,
+            "authors": authors_by_split,
+            "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn_items.annotate(n=Count("pk"))),
+            "held": held_count,
+            "left_out": max(0, examples_by_people.count() - people_row_count - held_count),
+            "reasons": dict(self.planned_release.left_out) if self.planned_release else {},
+            # Counted per split and in total; the difference is the number in several splits.
+            "shared_authors": author_count_sum - author_count,
             "shared_contexts": shared_contexts,
             "parted_edits": split_edit_count,
-            "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
+            "report": build_task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 
     def _write_splits(self, folder: Path, splits: Collection[str]) -> None:
@@ -309,22 +329,25 @@ class Build:
         media = None
         if config.media_fields:
             media = MediaFiles(folder, self.round.task)
-        files = {}
+        writer_by_name = {}
         for name in names:
-            files[name] = SplitFiles(folder, name, config, media, is_public=name != private_split)
-        # Of a private test split everybody gets the texts without answers.
-        unlabelled_file = files.get("test-unlabelled")
+            writer_by_name[name] = SplitWriter(
+                folder, name, config, media, is_public=name != private_split
+            )
+        # For a private test split, the public gets the texts without answers.
+        unlabelled_file = writer_by_name.get("test-unlabelled")
         items = self.dataset.items.filter(split__in=list(splits))
         total, number = items.count(), 0
         lines = items.order_by("position").values_list("split", "line")
+        # Files are written row by row, so that not all rows are in memory at once.
         for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK_EXAMPLES)):
-            files[split].write(line)
+            writer_by_name[split].write(line)
             if unlabelled_file and split == TEST:
-                unlabelled_file.write(to_json(strip_label(json.loads(line), config)))
-            # Not at each line: renewing a lease is a query.
+                unlabelled_file.write(convert_to_json(strip_label(json.loads(line), config)))
+            # Not for each line, because renewing a lease is a query.
             if number % (10 * CHUNK_EXAMPLES) == 0:
                 self._report(0.6 + 0.3 * number / total, gettext_noop("writing files"))
-        for file in files.values():
+        for file in writer_by_name.values():
             file.close()
         if media:
             media.close()
@@ -333,51 +356,56 @@ class Build:
         """Store a file and return its unsaved row."""
         self._report(0.95, f"storing {path.name}")
         dataset_file = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
-        # Of the file that was written, so that damage on the way into the storage is found.
+        # Of the written file, so that damage during the upload to the storage is found.
         dataset_file.size, dataset_file.sha256 = path.stat().st_size, compute_digest(path)
         with path.open("rb") as file:
             dataset_file.file.save(path.name, File(file), save=False)
         return dataset_file
 
     @transaction.atomic
-    def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
+    def _publish(self, numbers: dict[str, Any], dataset_files: Sequence[DatasetFile]) -> None:
         """Publish files, round and dataset together. Locks the round, then the dataset."""
         actor = self.dataset.requested_by
         round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
-        # Later versions find the round released already.
+        # For later versions, the round is already released.
         if round.state != Round.State.RELEASED:
             set_round_state(round=self.round, state=Round.State.RELEASED, actor=actor)
-        DatasetFile.objects.bulk_create(files)
+        DatasetFile.objects.bulk_create(dataset_files)
         leases.finish_job(self.dataset, numbers=numbers)
-        log(actor, "dataset.released", self.dataset, files={f.name: f.sha256 for f in files})
+        log(
+            actor, "dataset.released", self.dataset, files={f.name: f.sha256 for f in dataset_files}
+        )
 
 
-def build_version(dataset: Dataset, show: ShowProgress | None = None) -> None:
+def build_version(dataset: Dataset, report_progress: BuildProgressCallback | None = None) -> None:
     """Build a claimed version. If this fails, store the reason on its row. Raises LeaseLost."""
-    carry_through(dataset, lambda dataset, heartbeat: _build(dataset, show))
+    do_job_work(dataset, lambda dataset, heartbeat: _build(dataset, report_progress))
 
 
-def _build(dataset: Dataset, show: ShowProgress | None) -> None:
+def _build(dataset: Dataset, report_progress: BuildProgressCallback | None) -> None:
     try:
-        Build(dataset, show).run()
+        Build(dataset, report_progress).run()
     except (RoundError, RoundChanged) as error:
         raise ImpossibleJob(str(error)) from None
     except leases.LeaseLost:
         raise
-    except leases.DATABASE_AWAY as error:
-        # Not the job's fault: another worker tries it again once the database is back.
+    except leases.DATABASE_AWAY_ERRORS as error:
+        # Not the job's fault; another worker tries again once the database is back.
         raise AttemptFailed("The database was away.") from error
     except Exception as error:
-        # Not tried again by itself: the same rows would fail again, and the owner can ask.
+        # Not tried again automatically: the same rows would fail again. The owner can retry.
         logger.exception("%s cannot be made", dataset)
-        why = f"{type(error).__name__}. The worker's log says more; ask again."
-        raise ImpossibleJob(why) from error
+        reason = f"{type(error).__name__}. The worker's log says more; ask again."
+        raise ImpossibleJob(reason) from error
 
 
 def strip_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
-    """Return a row as a model may see it, without answers, votes and target outputs."""
+    """Return a row as a model may see it, without answers, votes and target outputs.
+
+    A tombstone is returned unchanged.
+    """
     if row["withdrawn"]:
         return row
     inputs = json.loads(row["input_json"])
-    fields = pick(inputs, config.model_fields)
-    return pick(row, FEATURES) | {"input_json": to_json(fields)}
+    fields = pick_entries(inputs, config.model_fields)
+    return pick_entries(row, FEATURE_NAMES) | {"input_json": convert_to_json(fields)}

@@ -1,6 +1,6 @@
-"""Write what a version says of itself: dataset card, Croissant metadata, BenchmarkCard, checksums.
+"""Write the files about a version: dataset card, Croissant metadata, BenchmarkCard, checksums.
 
-All are filled from the version's numbers and the task's configuration; none names a person.
+They are filled from the version's numbers and the task's configuration, and name no person.
 """
 
 import json
@@ -18,11 +18,13 @@ from django.db.models.fields.json import KeyTextTransform
 from django.template.loader import render_to_string
 from django.utils.translation import override
 
-from evaluation.dataset_releases.columns import FEATURES, FIELDS, Field
+from evaluation.dataset_releases import hub_benchmark, responsible_ai
+from evaluation.dataset_releases.columns import FEATURE_NAMES, Field, list_fields
+from evaluation.dataset_releases.croissant_tasks import PROBLEM_FILE, build_problem
 from evaluation.dataset_releases.exporters import make_task_files
 from evaluation.dataset_releases.files import compute_digest
 from evaluation.dataset_releases.media_files import make_media_columns
-from evaluation.dataset_releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
+from evaluation.dataset_releases.splits import DEV, HELD_SPLIT, PROGRAM_SPLIT, TEST, TRAIN
 from evaluation.models import Dataset
 from tasks.config.components import quote_labels
 from tasks.config.schema import TaskConfig
@@ -36,15 +38,21 @@ LICENSES = {
     "cc-by-nc-sa-4.0": "https://creativecommons.org/licenses/by-nc-sa/4.0/",
     "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
 }
-"""The hub's name of a licence, and where its text is."""
-HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program", HELD: "held"}
-HIDDEN_TEST = "test-unlabelled"
-"""The name of a private test split's public files."""
+"""The URL of each licence's text, by the hub's name of the licence."""
+HUB_SPLIT_NAMES = {
+    TRAIN: "train",
+    DEV: "validation",
+    TEST: "test",
+    PROGRAM_SPLIT: "program",
+    HELD_SPLIT: "held",
+}
+HIDDEN_TEST_SPLIT = "test-unlabelled"
+"""The name of the public files of a private test split."""
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 SIMULATION_NOTICE = "Simulated: programs wrote and judged all rows of this release."
 CROISSANT_CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
-"""Names of Croissant's format, as its specification gives them."""
-HUB_SIZES = {  # below so many rows
+"""The JSON-LD context of Croissant, as its specification gives it."""
+HUB_SIZES = {  # by the number of rows, exclusive
     1_000: "n<1K",
     10_000: "1K<n<10K",
     100_000: "10K<n<100K",
@@ -56,26 +64,38 @@ Numbers = Mapping[str, Any]
 
 
 @override("en")
-def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Sequence[str]) -> None:
+def write_cards(
+    dataset: Dataset, folder: Path, numbers: Numbers, private_names: Sequence[str]
+) -> None:
     """Write the dataset's cards, tasks for other tools, and SHA256SUMS of all files.
 
-    folder: contains the dataset's files, and receives the new ones. private: names of the files
-    that the cards leave out.
+    folder: contains the dataset's files, and receives the new ones. private_names: names of the
+    files that the cards leave out.
     """
     round = dataset.round
     tasks = make_task_files(round.task.config, round.task.code, round.number, dataset.version)
-    # Before the cards are written, so that these are of the data only.
+    # Before the cards are written, so that only data files count.
     digests = _digest_files(folder)
-    public = {name: digest for name, digest in digests.items() if name not in private}
+    public_digests = {name: digest for name, digest in digests.items() if name not in private_names}
+    has_benchmark = hub_benchmark.write_benchmark(
+        folder,
+        tasks,
+        split=DEV if dataset.options["private_test"] else TEST,
+        title=make_title(dataset),
+        description=_choose_description(dataset),
+    )
     texts = {
-        "croissant.json": _write_json(make_croissant(dataset, public, folder)),
-        "benchmark_card.json": _write_json(make_benchmark_card(dataset, numbers)),
-        "README.md": render_readme(dataset, numbers, has_tasks=bool(tasks)),
+        "croissant.json": _format_json(make_croissant(dataset, numbers, public_digests, folder)),
+        PROBLEM_FILE: _format_json(make_problem(dataset)),
+        "benchmark_card.json": _format_json(make_benchmark_card(dataset, numbers)),
+        "README.md": render_readme(
+            dataset, numbers, has_tasks=bool(tasks), has_benchmark=has_benchmark
+        ),
     }
     texts |= _mark_simulated(tasks) if round.task.is_simulated else tasks
     for name, text in texts.items():
         (folder / name).write_text(text)
-    # Now of all files, the cards included.
+    # Now with all files, including the cards.
     lines = ""
     for name, digest in _digest_files(folder).items():
         lines += f"{digest}  {name}\n"
@@ -99,7 +119,7 @@ def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
     return marked_files
 
 
-def _write_json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -109,24 +129,28 @@ def make_title(dataset: Dataset) -> str:
     return f"{round.task.config.name}, round {round.number}, version {dataset.version}"
 
 
-def make_bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
+def make_bibtex(dataset: Dataset, url: str = "", digest: str = "", doi: str = "") -> str:
     """Return the BibTeX entry of the version.
 
-    digest: the digest of its SHA256SUMS, which identifies every byte.
+    url: the URL of the version's page; "" leaves it out. digest: the SHA-256 of its SHA256SUMS
+    file, which identifies every byte of the version; "" leaves it out. doi: under which the version
+    is published; "" leaves it out.
     """
     # BibTeX would read these characters as commands or groups.
     title = make_title(dataset).translate(str.maketrans("", "", "{}\\%"))
-    # While the version is being made it has no end yet.
-    at = dataset.finished_at or dataset.started_at
-    assert at  # a job that runs has been started
+    # While the version is being built, it has no end yet.
+    released_at = dataset.finished_at or dataset.started_at
+    assert released_at  # a running job has been started
     lines = [
         f"  title = {{{title}}},",
         f"  author = {{{{The {dataset.round.task.code} annotators}}}},",
-        f"  year = {{{at:%Y}}},",
+        f"  year = {{{released_at:%Y}}},",
         f"  version = {{{dataset.version}}},",
     ]
     if url:
         lines.append(f"  url = {{{url}}},")
+    if doi:
+        lines.append(f"  doi = {{{doi}}},")
     if digest:
         lines.append(f"  note = {{sha256 of SHA256SUMS: {digest}}},")
     return "\n".join([f"@misc{{{dataset},", *lines, "}"])
@@ -139,19 +163,19 @@ def find_languages(dataset: Dataset) -> list[str]:
     languages.
     """
     config = dataset.round.task.config
-    own = KeyTextTransform("language", "fields")
+    language_of_context = KeyTextTransform("language", "fields")
     contexts = Context.objects.filter(examples__dataset_items__dataset=dataset)
-    values = contexts.order_by().values_list(own, "tag").distinct()
-    # A field of contexts is meant to say the language; a tag may say anything.
-    column = 0 if _has_language(config) else 1
+    values = contexts.order_by().values_list(language_of_context, "tag").distinct()
+    # A context field is meant for the language, but a tag may contain anything.
+    column_index = 0 if _has_language(config) else 1
     languages: set[str | None] = set()
     for row in values:
-        languages.add(row[column])
+        languages.add(row[column_index])
     named_languages = set(filter(None, languages))
-    # A single tag that is no language shows that tags mean something else in this task.
+    # If any tag is not a language, tags mean something else in this task.
     if not named_languages or not all(map(_is_language, named_languages)):
         return [config.language]
-    if len(named_languages) < len(languages):  # a text that names none is in the task's language
+    if len(named_languages) < len(languages):  # texts without one are in the task's language
         named_languages.add(config.language)
     return sorted(named_languages, key=lambda language: (language != config.language, language))
 
@@ -172,18 +196,24 @@ def _choose_description(dataset: Dataset) -> str:
 # The dataset card
 
 
-def render_readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
+def render_readme(
+    dataset: Dataset, numbers: Numbers, *, has_tasks: bool, has_benchmark: bool
+) -> str:
     """Return the dataset card in the Hugging Face Hub's format: YAML metadata, then Markdown."""
-    config, test = dataset.round.task.config, _name_test_file(dataset)
-    files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
-    rows, sources = sum(numbers["rows"].values()), _list_sources(dataset)
+    config, test_name = dataset.round.task.config, _get_public_test_name(dataset)
+    files = {split: f"{split}.parquet" for split in HUB_SPLIT_NAMES} | {
+        TEST: f"{test_name}.parquet"
+    }
+    row_count, sources = sum(numbers["rows"].values()), _list_sources(dataset)
     front_matter = {
         "pretty_name": make_title(dataset),
         "license": dataset.options["license"],
-        # The hub wants codes without region, each once.
+        # The Hub expects codes without a region, each once.
         "language": list(dict.fromkeys(tag.split("-")[0] for tag in find_languages(dataset))),
-        "task_categories": [config.component(config.answer_field).kind.category],
-        "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
+        "task_categories": [config.get_component(config.answer_field).kind.hub_category],
+        "size_categories": [
+            next(size for max_row_count, size in HUB_SIZES.items() if row_count < max_row_count)
+        ],
         "annotations_creators": ["crowdsourced"],
         "language_creators": ["crowdsourced"],
         "source_datasets": ["extended" if sources else "original"],
@@ -192,11 +222,16 @@ def render_readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str
             {
                 "config_name": "default",
                 "data_files": [
-                    {"split": HUB_SPLIT[split], "path": files[split]} for split in numbers["rows"]
+                    {"split": HUB_SPLIT_NAMES[split], "path": files[split]}
+                    for split in numbers["rows"]
                 ],
             }
         ],
     }
+    if has_benchmark:
+        questions = {"split": hub_benchmark.HUB_SPLIT, "path": hub_benchmark.QUESTIONS_FILE}
+        config_entry = {"config_name": hub_benchmark.CONFIG_NAME, "data_files": [questions]}
+        front_matter["configs"].append(config_entry)
     text = render_to_string(
         "evaluation/README.md",
         {
@@ -205,7 +240,7 @@ def render_readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str
             "card": make_benchmark_card(dataset, numbers)["benchmark_card"],
             "splits": _describe_splits(numbers),
             "numbers": numbers,
-            "fields": (*FIELDS, *make_media_columns(config)),
+            "fields": (*list_fields(config), *make_media_columns(config)),
             "parts": _describe_fields(config),
             "bibtex": make_bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
@@ -213,7 +248,7 @@ def render_readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str
             "has_tasks": has_tasks,
             "sources": sources,
             "round": dataset.round,
-            "blind": _describe_blind_owners(dataset),
+            "blind": _list_blind_judging_periods(dataset),
         },
     )
     return f"---\n{yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True)}---\n\n{text}"
@@ -231,12 +266,12 @@ def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
     return splits
 
 
-def _describe_blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return when owners judged the task blindly, and how many of the round's votes are theirs."""
+def _list_blind_judging_periods(dataset: Dataset) -> list[dict[str, Any]]:
+    """Return the periods of owners' blind judging, with the number of their votes in the round."""
     votes = Validation.objects.filter(
         validator=OuterRef("annotator"), example__round=dataset.round
     ).order_by()
-    # Grouped by hand: an annotation over both joins would count votes several times.
+    # Grouped here: an annotation over both joins would count votes several times.
     count = votes.values("validator").annotate(n=Count("pk")).values("n")
     rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
     return list(map(dict, rows.values("began_at", "ended_at", "votes")))
@@ -246,7 +281,7 @@ def _list_sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
     """Return (name, licence, citation, URL) of other people's data in the round."""
     batches = dataset.round.batches.exclude(license="", citation="", origin="").order_by("pk")
     sources = []
-    # A source that was imported in several batches is listed once.
+    # A source with several imported batches is listed once.
     for name, licence, citation, origin in dict.fromkeys(
         batches.values_list("file_name", "license", "citation", "origin")
     ):
@@ -255,7 +290,7 @@ def _list_sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
 
 
 def _describe_fields(config: TaskConfig) -> list[tuple[str, str, str]]:
-    """Return (column, field, meaning) of the task's own fields, which the columns hold as JSON."""
+    """Return (column, field, meaning) for each of the task's own fields. Columns contain JSON."""
     columns = {
         "context_json": config.context,
         "input_json": config.input,
@@ -264,30 +299,35 @@ def _describe_fields(config: TaskConfig) -> list[tuple[str, str, str]]:
     rows = []
     for column, components in columns.items():
         for component in components:
-            meaning = " ".join(component.kind.described(component).split())
+            meaning = " ".join(component.kind.describe_value(component).split())
             rows.append((column, component.name, meaning))
     return rows
 
 
-def _name_test_file(dataset: Dataset) -> str:
-    return HIDDEN_TEST if dataset.options["private_test"] else TEST
+def _get_public_test_name(dataset: Dataset) -> str:
+    return HIDDEN_TEST_SPLIT if dataset.options["private_test"] else TEST
 
 
-def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a sentence with the number of rows for each label."""
+def _describe_labels(counts_by_kind: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a text with the number of rows for each label, in the order of the labels."""
     sums: Counter[str] = Counter()
-    for counts in kinds.values():
+    for counts in counts_by_kind.values():
         sums.update(counts)
     labels = sorted(label for label in sums if label)
-    named = zip(quote_labels(labels), labels, strict=True)
-    return ", ".join(f"{name} {sums[label]}" for name, label in named)
+    quoted_labels = zip(quote_labels(labels), labels, strict=True)
+    return ", ".join(f"{quoted_label} {sums[label]}" for quoted_label, label in quoted_labels)
 
 
 # Croissant
 
 
-def make_croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return metadata in MLCommons' Croissant format, version 1.1. File paths are relative."""
+def make_croissant(
+    dataset: Dataset, numbers: Numbers, digests: Mapping[str, str], folder: Path
+) -> dict[str, Any]:
+    """Return metadata in MLCommons' Croissant format 1.1, with its properties on responsible AI.
+
+    File paths are relative.
+    """
     options, round = dataset.options, dataset.round
     formats = {
         "jsonl": "application/jsonlines",
@@ -295,10 +335,11 @@ def make_croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -
         "zip": "application/zip",
     }
     assert dataset.started_at
-    test, languages = _name_test_file(dataset), find_languages(dataset)
-    splits = [split for split in HUB_SPLIT if split not in (PROGRAM, HELD)]
-    splits += [split for split in (PROGRAM, HELD) if f"{split}.parquet" in digests]
-    media = make_media_columns(round.task.config)
+    test_name, languages = _get_public_test_name(dataset), find_languages(dataset)
+    splits = [split for split in HUB_SPLIT_NAMES if split not in (PROGRAM_SPLIT, HELD_SPLIT)]
+    splits += [split for split in (PROGRAM_SPLIT, HELD_SPLIT) if f"{split}.parquet" in digests]
+    config = round.task.config
+    media_columns = make_media_columns(config)
     files = []
     for name, digest in digests.items():
         files.append(
@@ -315,7 +356,7 @@ def make_croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -
     metadata = {
         "@context": CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", responsible_ai.CONFORMS_TO],
         "name": f"{round.task.code}-round{round.number}",
         "description": _choose_description(dataset) or make_title(dataset),
         "version": f"{dataset.version}.0.0",
@@ -324,9 +365,13 @@ def make_croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -
         "inLanguage": languages[0] if len(languages) == 1 else languages,
         "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
         "citeAs": make_bibtex(dataset, options["url"]),
+        **responsible_ai.make_rai_properties(
+            dataset, numbers, _describe_limits(dataset, numbers), _list_sources(dataset)
+        ),
         "distribution": files,
         "recordSet": [
-            _make_record_set(split, test if split == TEST else split, media) for split in splits
+            _make_record_set(config, split, test_name if split == TEST else split, media_columns)
+            for split in splits
         ],
     }
     if options["url"]:
@@ -334,12 +379,33 @@ def make_croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -
     return metadata
 
 
-def _make_record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
-    # Files of a private test split have only the columns without answers.
-    fields = list(FIELDS)
-    if name == HIDDEN_TEST:
-        fields = [field for field in FIELDS if field.name in FEATURES]
-    fields += files
+def make_problem(dataset: Dataset) -> dict[str, Any]:
+    """Return the release as a problem to solve: answer the rows of its test split."""
+    test_name = _get_public_test_name(dataset)
+    source = {
+        "@type": "Dataset",
+        "name": f"{test_name} split",
+        "url": "croissant.json",
+        "version": f"{dataset.version}.0.0",
+        "distribution": {"@type": "DataDownload", "contentUrl": f"{test_name}.jsonl"},
+    }
+    url = str(dataset.options["url"])
+    return build_problem(
+        dataset.round.task.config,
+        problem_id=f"{url}#task" if url else "#task",
+        name=make_title(dataset),
+        input_dataset=source,
+    )
+
+
+def _make_record_set(
+    config: TaskConfig, split: str, name: str, media_columns: Sequence[Field]
+) -> dict[str, Any]:
+    # Files of a private test split contain only the columns without answers.
+    fields = list(list_fields(config))
+    if name == HIDDEN_TEST_SPLIT:
+        fields = [field for field in fields if field.name in FEATURE_NAMES]
+    fields += media_columns
     return {
         "@type": "cr:RecordSet",
         "@id": split,
@@ -350,28 +416,37 @@ def _make_record_set(split: str, name: str, files: Sequence[Field]) -> dict[str,
     }
 
 
-def _make_croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
-    """Return the description of a field and of its place in Parquet: a column, or part of one."""
-    field_id = f"{place}/{field.name}"
+def _make_croissant_field(
+    field: Field, location: str, file: str, column: str = ""
+) -> dict[str, Any]:
+    """Return Croissant's description of a field.
+
+    location: the id of the record set or field that contains it. file: the id of its Parquet file.
+    column: the Parquet column whose JSON contains the field; "" if it is a column itself.
+    """
+    field_id = f"{location}/{field.name}"
     description: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": field_id,
         "name": field.name,
         "description": field.meaning,
     }
-    # Croissant knows lists, but no lists of lists: `validations` is an array of triples.
+    # Croissant has lists, but no lists of lists: `validations` is an array of triples.
     if field.depth == 1:
         description["repeated"] = True
     elif field.depth == 2:
         description |= {"isArray": True, "arrayShape": "-1,3"}
     if field.parts:
-        parts = [_make_croissant_field(part, field_id, file, field.name) for part in field.parts]
-        return {**description, "subField": parts}
+        sub_fields = [
+            _make_croissant_field(sub_field, field_id, file, field.name)
+            for sub_field in field.parts
+        ]
+        return {**description, "subField": sub_fields}
     source: dict[str, Any] = {
         "fileObject": {"@id": file},
         "extract": {"column": column or field.name},
     }
-    # A part of an object: the column holds JSON.
+    # A part of an object, because the column contains JSON.
     if column:
         source["transform"] = {"jsonPath": field.name}
     types = {
@@ -393,7 +468,7 @@ def _make_croissant_field(field: Field, place: str, file: str, column: str = "")
 def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     """Return the sections of a BenchmarkCard (Sokol et al. 2024) whose contents are known."""
     config, options = dataset.round.task.config, dataset.options
-    # The task's own words about what may hurt its readers.
+    # The task's own warning about content that may hurt readers.
     warning = config.content_warning
     return {
         "benchmark_card": {
@@ -429,8 +504,8 @@ def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
 def _describe_data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
     source = "Written by people for this round, each against the round's targets "
-    source += f"({name_models(dataset)})."
-    if PROGRAM in rows:
+    source += f"({join_model_names(dataset)})."
+    if PROGRAM_SPLIT in rows:
         source += " The split program was written by programs."
     return {
         "source": source,
@@ -445,10 +520,14 @@ def _describe_data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
 
 def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
     config = dataset.round.task.config
-    baseline = {"MER": "mer", "vMER": "vmer", "accuracy of the target": "model_accuracy"}
+    baseline = {
+        "model error rate (MER)": "mer",
+        "catch rate (vMER)": "vmer",
+        "agreement of the model": "model_accuracy",
+    }
     validation = {
-        "accuracy of people": "human_accuracy",
-        "unanimous share": "unanimous_share",
+        "agreement between judges": "human_accuracy",
+        "unanimous votes": "unanimous_share",
         "Krippendorff's alpha": "krippendorff_alpha",
     }
     return {
@@ -457,9 +536,9 @@ def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
             f"{dataset.round.get_rule_display()}.",
             f"Splits are drawn by author; the seed is {dataset.options['seed']}.",
         ],
-        "metrics": list(config.metrics.computed),
-        "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that others "
-        "confirmed ÷ all.",
+        "metrics": list(config.metrics.computed_names),
+        "calculation": "Model error rate (MER): tries that the targets got wrong ÷ all tries. "
+        "Catch rate (vMER): those that others confirmed ÷ all tries.",
         "interpretation": "A model in the loop scores low on its own round; compare other models "
         "with each other.",
         "baseline_results": {
@@ -469,14 +548,19 @@ def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
     }
 
 
-def name_models(dataset: Dataset) -> str:
-    """Return the names of the round's targets and of the models named in imported rows."""
+def join_model_names(dataset: Dataset) -> str:
+    """Return a text with the names of the round's targets and of the models in imported rows.
+
+    Returns "no model" if there are none.
+    """
     entries = dataset.round.round_targets.select_related("target")
     target_names = [entry.target.name for entry in entries]
-    # Imported rows were written against models that the round never had.
-    answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
-    others = answered.exclude(name__in=target_names).distinct().values_list("name", flat=True)
-    return ", ".join(target_names + list(others)) or "no model"
+    # Imported rows were written against models that this round does not have.
+    answering_models = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
+    imported_names = (
+        answering_models.exclude(name__in=target_names).distinct().values_list("name", flat=True)
+    )
+    return ", ".join(target_names + list(imported_names)) or "no model"
 
 
 def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
@@ -484,7 +568,7 @@ def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
     shared_contexts = numbers["shared_contexts"]
     unjudged_count = sum(numbers["labels"][TRAIN]["unjudged"].values())
     return [
-        f"Made against {name_models(dataset)}: what they get wrong is common here.",
+        f"Made against {join_model_names(dataset)}: what they get wrong is common here.",
         f"{shared_contexts[TEST]} test and {shared_contexts[DEV]} dev rows share their context "
         "with a train row.",
         f"{unjudged_count} train rows were judged by nobody (validated is false).",
@@ -493,10 +577,9 @@ def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
 
 
 def _describe_number(report: Numbers, name: str) -> str:
-    """Return a number as text, or the reason why it is missing. Shares have an interval."""
-    number = report[name]
-    if number is None:
-        return f"not known: {report['notes'][name]}"
-    if isinstance(number, Mapping):
-        return "{value:.3f} (95 % interval {low:.3f} to {high:.3f}, n = {n})".format(**number)
-    return f"{number:.3f}"
+    """Return a number of the report as text, or the reason why it is missing.
+
+    Shares have an interval.
+    """
+    text = responsible_ai.describe_number(report[name])
+    return f"not known: {report['notes'][name]}" if text is None else text

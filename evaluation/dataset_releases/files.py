@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.dataset_releases.columns import FIELDS, Field
+from evaluation.dataset_releases.columns import Field, list_fields
 from evaluation.dataset_releases.media_files import (
     MediaFiles,
     MediaValues,
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""Bytes of lines that wait before they are written; a row group of the Parquet file."""
+"""The number of bytes to buffer before writing. Each block is a row group of the Parquet file."""
 
 
-def make_arrow_schema() -> "pa.Schema":
-    """Return the schema of the Parquet files, without the columns of pictures and recordings."""
+def make_arrow_schema(config: TaskConfig) -> "pa.Schema":
+    """Return the schema of a task's files, without the columns of pictures and recordings."""
     import pyarrow as pa
 
-    return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
+    return pa.schema([(field.name, _find_arrow_type(field)) for field in list_fields(config)])
 
 
 def _add_media_columns(schema: "pa.Schema", config: TaskConfig) -> "pa.Schema":
@@ -36,19 +36,19 @@ def _add_media_columns(schema: "pa.Schema", config: TaskConfig) -> "pa.Schema":
     return schema.with_metadata({"huggingface": encode_features(config)})
 
 
-def _arrow_type(field: Field) -> Any:
+def _find_arrow_type(field: Field) -> Any:
     import pyarrow as pa
 
     kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
     arrow_type = kinds.get(field.kind)
     if arrow_type is None:
-        arrow_type = pa.struct([(column.name, _arrow_type(column)) for column in field.parts])
+        arrow_type = pa.struct([(column.name, _find_arrow_type(column)) for column in field.parts])
     for _ in range(field.depth):
         arrow_type = pa.list_(arrow_type)
     return arrow_type
 
 
-class SplitFiles:
+class SplitWriter:
     """A writer of `<name>.jsonl` and `<name>.parquet` in a folder, both with the same rows.
 
     Arrow parses the Parquet rows from the bytes of the JSON lines, in C++. At most `BLOCK_BYTES`
@@ -66,19 +66,19 @@ class SplitFiles:
     ):
         import pyarrow.parquet as pq
 
-        self._schema, self._media, self._is_public = make_arrow_schema(), media, is_public
+        self._schema, self._media, self._is_public = make_arrow_schema(config), media, is_public
         self._whole = _add_media_columns(self._schema, config) if media else self._schema
-        # Both files stay open until `close`: rows of all splits come mixed.
+        # Both files stay open until `close`, because rows of all splits are mixed.
         self._lines = (folder / f"{name}.jsonl").open("wb")
         self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._whole, compression="zstd")
-        self._waiting: list[bytes] = []
+        self._buffered_lines: list[bytes] = []
         self._files: list[MediaValues] = []
         self._size = 0
 
     def write(self, line: str) -> None:
         """Add a row, given as JSON without a line end."""
         data = line.encode() + b"\n"
-        self._waiting.append(data)
+        self._buffered_lines.append(data)
         self._size += len(data)
         if self._media:
             media_values = self._media.read_row(line, self._is_public)
@@ -91,15 +91,15 @@ class SplitFiles:
         import pyarrow as pa
         import pyarrow.json
 
-        if not self._waiting:
+        if not self._buffered_lines:
             return
-        # Arrow parses the very bytes that the JSON lines have.
-        block = b"".join(self._waiting)
-        self._waiting, self._size = [], 0
+        # Arrow parses exactly the bytes of the JSON lines.
+        block = b"".join(self._buffered_lines)
+        self._buffered_lines, self._size = [], 0
         self._lines.write(block)
         table = pyarrow.json.read_json(
             pa.BufferReader(block),
-            # One block, so that Arrow does not split it inside a line.
+            # One block, so that Arrow does not split it within a line.
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=self._schema, unexpected_field_behavior="error"

@@ -14,9 +14,9 @@ from tasks.models import Media, Task
 
 ARCHIVE_NAME = "media.zip"
 COLUMN_PREFIX = "media_"
-"""How the columns of files begin, and no others."""
+"""The prefix of the names of file columns. No other columns have it."""
 MediaValues = dict[str, dict[str, Any] | None]
-"""By column, as the library `datasets` keeps files: `{"bytes", "path"}`."""
+"""The files of a row by column, in the form of the library `datasets`: `{"bytes", "path"}`."""
 
 
 def make_media_columns(config: TaskConfig) -> tuple[Field, ...]:
@@ -32,7 +32,7 @@ def make_media_columns(config: TaskConfig) -> tuple[Field, ...]:
 
 
 def encode_features(config: TaskConfig) -> bytes:
-    """Return Parquet metadata that tells `datasets` which columns hold pictures and recordings."""
+    """Return Parquet metadata with which `datasets` finds columns of pictures and recordings."""
     features = {}
     for column in make_media_columns(config):
         features[column.name] = {"_type": column.kind.capitalize()}
@@ -40,7 +40,10 @@ def encode_features(config: TaskConfig) -> bytes:
 
 
 class MediaFiles:
-    """A reader of the files that rows name. Adds each file once to an archive in the folder."""
+    """A reader of the files that rows name. It adds each public file once to one archive.
+
+    folder: the folder in which the archive is created. task: the task whose files are read.
+    """
 
     def __init__(self, folder: Path, task: Task) -> None:
         self._task, self._names = task, tuple(task.config.media_fields)
@@ -48,7 +51,7 @@ class MediaFiles:
         self._archive = ZipFile(folder / ARCHIVE_NAME, "w", ZIP_STORED)
 
     def read_row(self, line: str, packs: bool) -> MediaValues:
-        """Return the files of a row by column; None where it names none or the file was erased.
+        """Return a row's files by column; None if the row names no file or the file was erased.
 
         packs: whether to add the files to the public archive.
         """
@@ -76,7 +79,7 @@ class MediaFiles:
         name = f"{digest}.{media.ending}"
         if packs and name not in self._packed:
             self._packed.add(name)
-            self._archive.writestr(ZipInfo(name), data)  # without a time: equal bytes each time
+            self._archive.writestr(ZipInfo(name), data)  # without a time, for equal bytes
         return {"bytes": data, "path": name}
 
     def close(self) -> None:

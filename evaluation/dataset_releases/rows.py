@@ -1,7 +1,7 @@
-"""Turn examples into the rows of a dataset: who may enter, and what is written of each.
+"""Turn examples into the rows of a dataset: which examples enter, and what their rows contain.
 
-Of people nothing is written but keyed hashes; of texts only the fields that the configuration
-names, so no id that an import or a crowd provider left there gets out.
+People appear only as keyed hashes. Texts are limited to the fields that the configuration names. So
+ids that an import or a crowd provider left in other fields are not published.
 """
 
 import hmac
@@ -20,44 +20,49 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce, NullIf
 
 from annotation.models import Example, TargetOutput
-from evaluation.dataset_releases.splits import Counts
+from evaluation.dataset_releases.criteria_columns import CriteriaColumns, JudgedCriteria
+from evaluation.dataset_releases.splits import RowCounts
 from evaluation.models import PseudonymKey
+from tasks.config.judging import STEPS_KEY
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.formats.base import PRIVATE_NAMES
 from tasks.models import Context, Round, TargetVersion
-from validation.consensus.corrections import right_answers
+from validation.consensus.corrections import list_right_answers
 from validation.models import ExampleTag, OwnerDecision, Validation
 
 CHUNK_EXAMPLES = 2000
-"""Examples that are read at a time."""
+"""The number of examples that are read at a time."""
 Row = dict[str, Any]
 _Vote = tuple[str, str, str | None]
-"""Label or verdict; user, program or owner; the validator's pseudonym."""
+"""A vote: its label or verdict, its kind (`user`, `program` or `owner`), and a pseudonym."""
 
 
 class _Judgements(NamedTuple):
-    """What people and targets said about a chunk's examples, by example id.
+    """The judgements of people and the outputs of targets for a chunk, by example id.
 
-    Most have only votes.
+    Most examples have only votes.
     """
 
     votes: Mapping[int, Sequence[_Vote]]
     corrections: Mapping[int, Sequence[Row]]
-    """What validators typed as the right answer."""
+    """The right answers that validators typed."""
     outputs: Mapping[int, Sequence[Any]]
-    """What the targets said, in their order."""
+    """The outputs of the targets, in the targets' order."""
     tags: Mapping[int, Sequence[str]]
+    step_votes: Mapping[int, Sequence[Row]]
+    """The answers about the steps of a conversation, at the places of the votes."""
+    criteria: Mapping[int, JudgedCriteria]
 
 
-VERIFIED = Q(consensus__is_verified=True)
-UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
-"""Nobody judged it, and the model agreed with its author: for train only."""
-RELEASABLE = VERIFIED | UNJUDGED
+IS_VERIFIED = Q(consensus__is_verified=True)
+IS_UNJUDGED = Q(consensus__isnull=True, outcome=Example.Outcome.NOT_FOOLED)
+"""Examples that nobody judged and whose author agreed with the model. They enter only train."""
+IS_RELEASABLE = IS_VERIFIED | IS_UNJUDGED
 JSON_COLUMNS = ("inputs", "metadata", "support")
-"""Columns of JSON, which are read as texts."""
+"""Columns that contain JSON and are read as texts."""
 
 
-class _Stored(NamedTuple):
+class _StoredExample(NamedTuple):
     """The columns read of an example, as the database stores them."""
 
     pk: int
@@ -81,25 +86,25 @@ class _Stored(NamedTuple):
     support_text: str | None
 
 
-COLUMNS = _Stored._fields[: -len(JSON_COLUMNS)]
+COLUMNS = _StoredExample._fields[: -len(JSON_COLUMNS)]
 MODEL_WRONG_BY_OUTCOME = {
     Example.Outcome.FOOLED.value: True,
     Example.Outcome.NOT_FOOLED.value: False,
 }
 
 
-def select_releasable(round: Round) -> QuerySet[Example]:
+def select_releasable_examples(round: Round) -> QuerySet[Example]:
     """Select the examples that a dataset of the round contains.
 
     Excludes examples that are retracted, undecided, refuted or flagged.
     """
-    return Example.objects.filter(RELEASABLE, round=round, retracted_at__isnull=True)
+    return Example.objects.filter(IS_RELEASABLE, round=round, retracted_at__isnull=True)
 
 
 def find_balanced_field(config: TaskConfig) -> str | None:
-    """Return the field by whose labels splits are balanced; None if answers are not choices."""
+    """Return the field whose labels are balanced across splits; None if answers are not choices."""
     answer_field = config.answer_field
-    return answer_field if config.component(answer_field).type == "multiclass" else None
+    return answer_field if config.get_component(answer_field).type == "multiclass" else None
 
 
 def choose_balanced_label(consensus: str | None, own_label: Any) -> str:
@@ -109,123 +114,135 @@ def choose_balanced_label(consensus: str | None, own_label: Any) -> str:
     """
     if consensus or own_label is None:
         return consensus or ""
-    return to_text(own_label)
+    return convert_to_text(own_label)
 
 
-def count_rows(round: Round) -> Counts:
+def count_rows(round: Round) -> RowCounts:
     """Return the number of rows by author and label, without rows by programs. One query."""
     field = find_balanced_field(round.task.config)
-    # Tasks without choices balance nothing: one label for all.
+    # Tasks without choices have nothing to balance, so all rows get one label.
     label: Any = Value("")
     if field:
-        own = KeyTextTransform(field, "inputs")
-        agreed = NullIf("consensus__label", Value(""))
-        label = Coalesce(agreed, own, Value(""), output_field=TextField())
+        author_label = KeyTextTransform(field, "inputs")
+        consensus_label = NullIf("consensus__label", Value(""))
+        label = Coalesce(consensus_label, author_label, Value(""), output_field=TextField())
     rows = (
-        select_releasable(round)
+        select_releasable_examples(round)
         .filter(by_program=False)
         .annotate(balanced=label)
-        # Without the default order, which would be grouped by, too.
+        # Without the default order, which would be part of the grouping.
         .order_by()
         .values_list("annotator", "balanced", "consensus__is_verified")
         .annotate(times=Count("pk"))
     )
-    counts = Counts()
-    for author, balanced, is_verified, times in rows:
-        counts.add(author, balanced, bool(is_verified), times)
+    counts = RowCounts()
+    for author, balanced_label, is_verified, row_count in rows:
+        counts.add(author, balanced_label, bool(is_verified), row_count)
     return counts
 
 
 class FrozenRow(NamedTuple):
     """An example in the form in which it enters a dataset."""
 
-    example: int
+    example_id: int
     uid: str
     author: int | None
-    label: str  # to balance by
+    label: str  # by which splits are balanced
     is_verified: bool
     row: Row  # without its split
-    fields: Row  # the context's and the author's fields by name; the row has them as JSON text
+    fields: Row  # the context's and the author's fields by name, which the row has as JSON text
 
 
 class Freezer:
     """A factory that makes rows from a round's examples, one chunk at a time, oldest first."""
 
-    def __init__(self, round: Round, *, is_whole: bool = False, is_tagged: bool = False):
-        """Read what the rows of a round share.
+    def __init__(
+        self, round: Round, *, includes_imported_data: bool = False, includes_tags: bool = False
+    ):
+        """Read the data that all rows of a round share.
 
-        is_whole: whether rows include all imported data, except what names people. is_tagged:
-        whether rows include reviewers' tags.
+        includes_imported_data: whether rows include all imported data, except what names
+        people. includes_tags: whether rows include reviewers' tags.
         """
         self._round, config = round, round.task.config
-        self._is_whole, self._is_tagged = is_whole, is_tagged
-        # Made at the first release; afterwards the same names come out each time.
+        self._includes_imported_data, self._includes_tags = includes_imported_data, includes_tags
+        # Created at the first release; later releases get the same names.
         key, _ = PseudonymKey.objects.get_or_create(task=round.task)
         self._key = bytes.fromhex(key.key)
         # A person's hash is needed for each of their rows and votes.
-        self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
-        self._answer, self._balanced = config.answer_field, find_balanced_field(config)
-        self._corrects = config.validation.corrections or is_whole
-        self._context = [component.name for component in config.context]
-        self._input = [component.name for component in config.input]
-        self._questions = [component.name for component in config.metadata.create]
+        self._get_pseudonym = lru_cache(100_000)(self._make_pseudonym)
+        self._criteria = CriteriaColumns(config, self._get_pseudonym)
+        self._answer_field, self._balanced_field = config.answer_field, find_balanced_field(config)
+        self._writes_corrections = config.validation.corrections or includes_imported_data
+        # Answers about the steps of a conversation go out with exports, not with releases.
+        self._writes_steps = bool(config.validation.steps) and (
+            includes_imported_data or includes_tags
+        )
+        self._context_names = [component.name for component in config.context]
+        self._input_names = [component.name for component in config.input]
+        self._metadata_names = [component.name for component in config.metadata.create]
         self._contexts: dict[int, Row] = {}
         self._context_fields: dict[int, Row] = {}
-        # All versions of the task at once: rows name them by id.
+        # All versions of the task at once, because rows refer to them by id.
         versions = TargetVersion.objects.filter(target__task=round.task)
-        self._versions: dict[int, tuple[str, str]] = {}
+        self._version_names: dict[int, tuple[str, str]] = {}
         for pk, name, digest in versions.values_list("pk", "target__name", "digest"):
-            self._versions[pk] = name, digest
+            self._version_names[pk] = name, digest
 
-    def chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[FrozenRow]]:
+    def iterate_chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[FrozenRow]]:
         """Yield chunks of the examples' rows, oldest first. A few queries for each chunk.
 
         A chunk's rows are made lazily, so that a row can be freed before the next one is made. Ids
-        are read first, because with a LIMIT PostgreSQL would scan the consensus table from the
-        first example for every chunk.
+        are read first. With a LIMIT, PostgreSQL would scan the consensus table from the first
+        example for every chunk.
         """
         rows = (
             examples.order_by("pk")
             .annotate(**make_json_texts(*JSON_COLUMNS))
-            .values_list(*_Stored._fields)
+            .values_list(*_StoredExample._fields)
         )
-        # An array, because it takes eight bytes an id and a list about forty.
+        # An array takes eight bytes per id, a list about forty.
         all_ids = array(
             "q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK_EXAMPLES)
         )
         for start in range(0, len(all_ids), CHUNK_EXAMPLES):
-            ids = all_ids[start : start + CHUNK_EXAMPLES]
-            chunk = read_as_stored(rows.filter(pk__gte=ids[0], pk__lte=ids[-1]))
-            yield self._freeze(list(map(_Stored._make, chunk)), ids)
+            example_ids = all_ids[start : start + CHUNK_EXAMPLES]
+            chunk = read_stored_values(rows.filter(pk__gte=example_ids[0], pk__lte=example_ids[-1]))
+            yield self._freeze_chunk(list(map(_StoredExample._make, chunk)), example_ids)
 
-    def _freeze(self, chunk: Sequence[_Stored], ids: Sequence[int]) -> Iterator[FrozenRow]:
+    def _freeze_chunk(
+        self, chunk: Sequence[_StoredExample], example_ids: Sequence[int]
+    ) -> Iterator[FrozenRow]:
         self._read_contexts({example.context_id for example in chunk})
-        judgements = self._read_judgements(ids)
-        return (self._freeze_one(example, judgements) for example in chunk)
+        judgements = self._read_judgements(example_ids)
+        return (self._freeze_example(example, judgements) for example in chunk)
 
-    def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
-        """Return a person's pseudonym in this task's datasets, which differs by role."""
+    def _make_pseudonym(self, role: str, annotator: int | None) -> str | None:
+        """Return a person's pseudonym in this task's datasets, which differs by role.
+
+        None if the person is unknown.
+        """
         if annotator is None:
             return None
         return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
 
-    def _read_contexts(self, ids: set[int]) -> None:
-        # Contexts repeat in consecutive examples. A cache of all would grow with the round.
+    def _read_contexts(self, example_ids: set[int]) -> None:
+        # Consecutive examples share contexts. A cache of all would grow with the round.
         if len(self._contexts) > 10 * CHUNK_EXAMPLES:
             self._contexts.clear()
             self._context_fields.clear()
-        # Only those that no earlier chunk has read.
-        contexts = Context.objects.filter(pk__in=ids - self._contexts.keys())
+        # Only those that earlier chunks have not read.
+        contexts = Context.objects.filter(pk__in=example_ids - self._contexts.keys())
         for pk, digest, tag, fields in contexts.values_list("pk", "digest", "tag", "fields"):
-            released_fields = pick(fields, self._context)
+            released_fields = pick_entries(fields, self._context_names)
             self._context_fields[pk] = released_fields
             self._contexts[pk] = {
                 "cid": digest,
-                "context": {"context_json": to_json(released_fields), "tag": tag},
+                "context": {"context_json": convert_to_json(released_fields), "tag": tag},
                 "tag": tag,
             }
 
-    def _read_judgements(self, ids: Sequence[int]) -> _Judgements:
+    def _read_judgements(self, example_ids: Sequence[int]) -> _Judgements:
         """Read the judgements of people and outputs of targets for these examples.
 
         Votes come in the order in which they were cast, followed by decisions of owners.
@@ -233,33 +250,48 @@ class Freezer:
         votes: dict[int, list[_Vote]] = defaultdict(list)
         corrections: dict[int, list[Row]] = defaultdict(list)
         tags: dict[int, list[str]] = defaultdict(list)
-        # By bounds and not by ids: a list of 2,000 ids makes each query slow to parse.
-        of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
-        validations = Validation.objects.filter(**of_these).order_by("pk")
+        # By bounds: a list of 2,000 ids would make each query slow to parse.
+        id_range, answer_columns = (
+            {"example__gte": example_ids[0], "example__lte": example_ids[-1]},
+            ("label", "verdict"),
+        )
+        validations = Validation.objects.filter(**id_range).order_by("pk")
         # Read only if corrections are written.
         typed_correction = (
-            KeyTextTransform(CORRECTION_FIELD, "metadata") if self._corrects else Value("")
+            KeyTextTransform(CORRECTION_FIELD, "metadata")
+            if self._writes_corrections
+            else Value("")
         )
-        for example, label, verdict, validator, by_program, correction in read_as_stored(
+        chosen_steps = KeyTextTransform(STEPS_KEY, "metadata") if self._writes_steps else Value("")
+        step_votes: dict[int, list[Row]] = defaultdict(list)
+        for example, label, verdict, validator, by_program, correction, steps in read_stored_values(
             validations.values_list(
-                "example_id", *columns, "validator_id", "by_program", typed_correction
+                "example_id",
+                *answer_columns,
+                "validator_id",
+                "by_program",
+                typed_correction,
+                chosen_steps,
             )
         ):
-            name = self._pseudonym("validator", validator)
+            # At the place of the vote, also of one without such answers.
+            step_votes[example].append(orjson.loads(steps) if steps else {})
+            name = self._get_pseudonym("validator", validator)
             votes[example].append((label or verdict, "program" if by_program else "user", name))
             if correction:
                 corrections[example].append({"answer": correction, "validator": name})
         # An owner's decision counts as a vote of its own kind, after all votes of people.
-        decisions = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
-        for example, label, verdict in decisions.values_list("example_id", *columns):
+        decisions = OwnerDecision.objects.filter(**id_range, withdrawn_at__isnull=True)
+        for example, label, verdict in decisions.values_list("example_id", *answer_columns):
             votes[example].append((label or verdict, "owner", None))
-        if self._is_tagged:
-            tagged = ExampleTag.objects.filter(**of_these).order_by("name")
-            for example, name in tagged.values_list("example_id", "name"):
+        if self._includes_tags:
+            example_tags = ExampleTag.objects.filter(**id_range).order_by("name")
+            for example, name in example_tags.values_list("example_id", "name"):
                 tags[example].append(name)
-        return _Judgements(votes, corrections, _read_outputs(ids), tags)
+        outputs, criteria = _read_outputs(example_ids), self._criteria.read(example_ids)
+        return _Judgements(votes, corrections, outputs, tags, step_votes, criteria)
 
-    def _freeze_one(self, example: _Stored, judgements: _Judgements) -> FrozenRow:
+    def _freeze_example(self, example: _StoredExample, judgements: _Judgements) -> FrozenRow:
         pk, uid = example.pk, example.uid or format_uuid(example.uuid)
         parent = example.parent__uuid
         votes, outputs = judgements.votes.get(pk, ()), judgements.outputs.get(pk, ())
@@ -269,8 +301,8 @@ class Freezer:
         right_answer = example.consensus__label
         if not right_answer:
             right_answer = self._find_right_answer(example, inputs, outputs, corrections)
-        label = to_text(right_answer)
-        input_fields = pick(inputs, self._input)
+        label = convert_to_text(right_answer)
+        input_fields = pick_entries(inputs, self._input_names)
         seconds = None
         if example.shown_at:
             elapsed = example.created_at - example.shown_at
@@ -280,16 +312,16 @@ class Freezer:
             "split": "",
             "task": self._round.task.code,
             "round": self._round.number,
-            "anon_uid": self._pseudonym(
+            "anon_uid": self._get_pseudonym(
                 "program" if example.by_program else "author", example.annotator_id
             ),
             "by_program": example.by_program,
             **self._contexts[example.context_id],
             "challenge": example.challenge,
-            # Keys in one order, since JSON columns of PostgreSQL and SQLite return them in
+            # Keys in a fixed order, because JSON columns of PostgreSQL and SQLite return them in
             # different ones.
-            "support_json": example.support_text and _sort_keys(example.support_text),
-            "input_json": to_json(input_fields),
+            "support_json": example.support_text and _sort_json_keys(example.support_text),
+            "input_json": convert_to_json(input_fields),
             "label": label,
             "validated": bool(example.consensus__is_verified),
             "decided_by": example.consensus__decided_by or "",
@@ -297,71 +329,82 @@ class Freezer:
             "votes": [{"vote": v, "count": n} for v, n in _count_votes(votes).items()],
             "validations": votes,
             "corrections": corrections,
+            **self._criteria.make(inputs, judgements.criteria.get(pk)),
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG_BY_OUTCOME.get(example.outcome),
-            **self._answers(outputs),
-            "metadata_json": to_json(self._metadata(metadata, is_imported=bool(example.uid))),
+            **self._read_answers(outputs),
+            "metadata_json": convert_to_json(
+                self._convert_metadata(metadata, is_imported=bool(example.uid))
+            ),
             "generated_datetime": example.created_at.date().isoformat(),
             "time_elapsed": seconds,
             "parent_uid": parent and (example.parent__uid or format_uuid(parent)),
             "withdrawn": False,
         }
-        if self._is_tagged:
+        if self._writes_steps:
+            row["step_votes"] = judgements.step_votes.get(pk, ())
+        if self._includes_tags:
             row["tags"] = judgements.tags.get(pk, ())
-        if example.uid and not row["tag"]:  # an imported row brings a tag of its own
+        if example.uid and not row["tag"]:  # imported rows have their own tags
             row["tag"] = str(metadata.get("tag") or "")
         balanced_label = ""
-        if self._balanced:
+        if self._balanced_field:
             balanced_label = choose_balanced_label(
-                example.consensus__label, inputs.get(self._balanced)
+                example.consensus__label, inputs.get(self._balanced_field)
             )
         fields = self._context_fields[example.context_id] | input_fields
         return FrozenRow(
             pk, uid, example.annotator_id, balanced_label, row["validated"], row, fields
         )
 
-    def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
+    def _convert_metadata(self, metadata: Row, *, is_imported: bool) -> Row:
         """Return the metadata that may be published.
 
-        These are the fields that the configuration asks for, or, for imported rows of a whole
-        export, everything that does not name a person.
+        These are the fields that the configuration asks for. For imported rows of a whole export,
+        they are everything that does not name a person.
         """
-        if self._is_whole and is_imported:
+        if self._includes_imported_data and is_imported:
             return {
                 name: value for name, value in metadata.items() if not PRIVATE_NAMES.search(name)
             }
-        return pick(metadata, self._questions)
+        return pick_entries(metadata, self._metadata_names)
 
     def _find_right_answer(
-        self, example: _Stored, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
+        self,
+        example: _StoredExample,
+        inputs: Row,
+        outputs: Sequence[Any],
+        corrections: Sequence[Row],
     ) -> Any:
-        """Return the author's answer, or the model's if authors give none and it is right.
+        """Return the author's answer. If authors give none, return the model's if it is right.
 
-        If the model's answer was found wrong, return what most validators typed. Otherwise return
-        "".
+        If the model's answer was found wrong, return the answer that most validators typed.
+        Otherwise return "".
         """
-        if self._answer in inputs:
-            return inputs[self._answer]
+        if self._answer_field in inputs:
+            return inputs[self._answer_field]
         if example.outcome == Example.Outcome.NOT_FOOLED:
-            return orjson.loads(outputs[0][3]).get(self._answer, "") if outputs else ""
+            return orjson.loads(outputs[0][3]).get(self._answer_field, "") if outputs else ""
         is_wrong = example.outcome == Example.Outcome.FOOLED and example.consensus__is_verified
         if not is_wrong:
             return ""
-        return next(iter(right_answers(corrections)), "")
+        return next(iter(list_right_answers(corrections)), "")
 
-    def _answers(self, outputs: Sequence[Any]) -> Row:
+    def _read_answers(self, outputs: Sequence[Any]) -> Row:
         """Return the columns of the targets' answers.
 
-        Dynabench's two columns are those of the first target.
+        The two columns of Dynabench's own export contain only the first target.
         """
         targets = []
         for _, version, is_fooled, output, prob in outputs:
-            name, digest = self._versions[version]
+            name, digest = self._version_names[version]
             answer, probs = orjson.loads(output), prob and orjson.loads(prob)
             if probs:
                 answer = {**answer, "prob": probs}
-            about = {"name": name, "version": digest}
-            targets.append({**about, "output_json": to_json(answer), "fooled": is_fooled})
+            target_info = {"name": name, "version": digest}
+            targets.append(
+                {**target_info, "output_json": convert_to_json(answer), "fooled": is_fooled}
+            )
         first_target = targets[0] if targets else {"name": None, "output_json": None}
         return {
             "model_endpoint_name": first_target["name"],
@@ -370,28 +413,28 @@ class Freezer:
         }
 
 
-def _read_outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+def _read_outputs(example_ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     """Return the targets' answers by example id, in the targets' order."""
     outputs: dict[int, list[Any]] = defaultdict(list)
-    rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
+    rows = TargetOutput.objects.filter(example__gte=example_ids[0], example__lte=example_ids[-1])
     rows = rows.order_by("example_id", "position").annotate(**make_json_texts("output", "prob"))
     columns = ("example_id", "version_id", "fooled", "output_text", "prob_text")
-    for row in read_as_stored(rows.values_list(*columns)):
+    for row in read_stored_values(rows.values_list(*columns)):
         outputs[row[0]].append(row)
     return outputs
 
 
-def pick(values: Mapping[str, Any], names: Iterable[str]) -> Row:
+def pick_entries(values: Mapping[str, Any], names: Iterable[str]) -> Row:
     """Return the entries with these names that the mapping contains, in the order of the names."""
     return {name: values[name] for name in names if name in values}
 
 
-def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
+def read_stored_values(rows: QuerySet[Any, Any]) -> list[Any]:
     """Read rows of `values_list` without Django's slow conversion of each value.
 
     On SQLite, a UUID is then text, and a time is UTC without a time zone.
     """
-    # `values_list` would convert each of a million dates and ids, only for us to write texts.
+    # `values_list` would convert a million dates and ids, which are only written as text.
     sql, values = rows.query.sql_with_params()
     with connections[rows.db].cursor() as cursor:
         cursor.execute(sql, values)
@@ -399,7 +442,7 @@ def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
 
 
 def format_uuid(stored_value: UUID | str) -> str:
-    """Return a UUID in its usual text form, from the value that the database holds."""
+    """Return a UUID in its usual text form, from the value that the database stores."""
     return str(stored_value if isinstance(stored_value, UUID) else UUID(stored_value))
 
 
@@ -422,19 +465,19 @@ def make_json_texts(*names: str) -> dict[str, Cast]:
     return {f"{name}_text": Cast(name, TextField()) for name in names}
 
 
-def to_text(value: Any) -> str:
+def convert_to_text(value: Any) -> str:
     """Return a value as people read it: a text or label, the words of a span, otherwise JSON."""
-    # A span: its place says nothing to readers.
+    # A span, whose position is of no use to readers.
     if isinstance(value, Mapping) and "text" in value:
         value = value["text"]
-    return value if isinstance(value, str) else to_json(value)
+    return value if isinstance(value, str) else convert_to_json(value)
 
 
-def _sort_keys(text: str) -> str:
+def _sort_json_keys(text: str) -> str:
     """Return the JSON with its keys in a fixed order, whatever order the database returns."""
     return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
 
 
-def to_json(value: Any) -> str:
+def convert_to_json(value: Any) -> str:
     """Return compact JSON, as in a JSONL file."""
     return orjson.dumps(value).decode()

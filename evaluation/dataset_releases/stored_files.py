@@ -1,4 +1,4 @@
-"""Check that the files which rows name are in the storage and are still what was stored."""
+"""Check that the files that database rows name are in the storage and are undamaged."""
 
 import errno
 import gzip
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 READ_ERRORS = (OSError, EOFError, zlib.error, tarfile.TarError)
 BLOCK_BYTES = 2**20
-Digest = Callable[[IO[bytes]], str]
+DigestFunction = Callable[[IO[bytes]], str]
 
 
 class Damage(NamedTuple):
@@ -39,14 +39,15 @@ class Damage(NamedTuple):
     message: str
 
 
-def open_checked(file: DatasetFile) -> IO[bytes]:
-    """Open a file of a dataset if it is unchanged since its release. Raises OSError (EIO).
+def open_checked_file(file: DatasetFile) -> IO[bytes]:
+    """Open a file of a dataset if it is unchanged since its release.
 
-    A process reads the file once to check it, and again after a change. 500 MB take half a second.
+    Each process reads the file once to check it, and again after a change. 500 MB take half a
+    second. Raises OSError (EIO) if the file is missing or damaged.
     """
     name = str(file.file)
     try:
-        # Size and time first: the digest is read again only if one of them has changed.
+        # Size and time first: the digest is computed again only if one of them has changed.
         size, changed_at = default_storage.size(name), default_storage.get_modified_time(name)
         if size == file.size and _compute_known_digest(name, size, changed_at) == file.sha256:
             return default_storage.open(name)
@@ -63,28 +64,35 @@ def _compute_known_digest(name: str, size: int, changed_at: datetime) -> str:
 
 
 def find_damages() -> Iterator[Damage]:
-    """Yield the damage of every file that a row names. Reads all files completely."""
-    # Every kind of file that a row names. Uploads are checked piece by piece.
-    for file in _iterate(DatasetFile.objects.select_related("dataset__round__task")):
-        yield from _check(file, str(file.file), file.size, file.sha256, _digest_bytes)
-    for version in _iterate(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
-        yield from _check_set(version)
-    for submission in _iterate(Submission.objects.exclude(file="")):
-        yield from _check_submission(submission)
-    for run in _iterate(EvaluationRun.objects.exclude(predictions="")):
-        yield from _check(run, str(run.predictions), None, "", _digest_lines)
-    for media in _iterate(Media.objects.select_related("task")):
-        yield from _check(media, str(media.file), media.size, media.digest, _digest_bytes)
-    for piece in _iterate(UploadPiece.objects.all()):
-        yield from _check(piece, str(piece.file), piece.size, "", _digest_bytes)
+    """Yield the damage of every stored file that a database row names.
+
+    Reads all files completely.
+    """
+    # Every kind of file in database rows. Uploads are checked piece by piece.
+    for file in _iterate_in_chunks(DatasetFile.objects.select_related("dataset__round__task")):
+        yield from _find_file_damage(file, str(file.file), file.size, file.sha256, _digest_bytes)
+    for version in _iterate_in_chunks(
+        EvaluationSetVersion.objects.select_related("evaluation_set__task")
+    ):
+        yield from _find_set_damage(version)
+    for submission in _iterate_in_chunks(Submission.objects.exclude(file="")):
+        yield from _find_submission_damage(submission)
+    for run in _iterate_in_chunks(EvaluationRun.objects.exclude(predictions="")):
+        yield from _find_file_damage(run, str(run.predictions), None, "", _digest_lines)
+    for media in _iterate_in_chunks(Media.objects.select_related("task")):
+        yield from _find_file_damage(
+            media, str(media.file), media.size, media.digest, _digest_bytes
+        )
+    for piece in _iterate_in_chunks(UploadPiece.objects.all()):
+        yield from _find_file_damage(piece, str(piece.file), piece.size, "", _digest_bytes)
 
 
-def _iterate(rows: Any) -> Iterable[Any]:
+def _iterate_in_chunks(rows: Any) -> Iterable[Any]:
     return rows.iterator(chunk_size=500)  # type: ignore[no-any-return]
 
 
-def _check(
-    row: Model, path: str, size: int | None, expected_digest: str, digest: Digest
+def _find_file_damage(
+    row: Model, path: str, size: int | None, expected_digest: str, compute_digest: DigestFunction
 ) -> Iterator[Damage]:
     """Read a file and yield its damage, if any.
 
@@ -96,54 +104,61 @@ def _check(
             yield Damage(path, _describe_row(row), f"has {actual_size} bytes, not {size}")
             return
         with default_storage.open(path) as file:
-            actual = digest(file)
+            actual_digest = compute_digest(file)
     except FileNotFoundError:
         yield Damage(path, _describe_row(row), "is missing")
     except READ_ERRORS as error:
         yield Damage(path, _describe_row(row), f"is damaged: {error}")
     else:
         # Empty: no digest was stored with the row.
-        if expected_digest and actual != expected_digest:
+        if expected_digest and actual_digest != expected_digest:
             yield Damage(
                 path,
                 _describe_row(row),
-                f"is damaged: its digest is {actual}, not {expected_digest}",
+                f"is damaged: its digest is {actual_digest}, not {expected_digest}",
             )
 
 
-def _check_submission(submission: Submission) -> Iterator[Damage]:
-    """Check the stored file of a submission, as its kind stores it."""
+def _find_submission_damage(submission: Submission) -> Iterator[Damage]:
+    """Read the stored file of a submission and yield its damage, if any."""
     kind, path = KINDS[submission.kind], str(submission.file)
     if kind.is_file_of_answers:
-        yield from _check(submission, path, submission.size, submission.digest, _digest_lines)
+        yield from _find_file_damage(
+            submission, path, submission.size, submission.digest, _digest_lines
+        )
     elif kind.is_image:
-        # Size and digest are the engine's own, of the unpacked image.
-        yield from _check(submission, path, None, "", _digest_folder)
+        # Size and digest are the engine's, for the unpacked image.
+        yield from _find_file_damage(submission, path, None, "", _digest_folder)
     elif kind.has_prompt:
-        # The digest is also of its prompt and settings (`endpoints.compute_identity`).
-        yield from _check(submission, path, submission.size, "", _digest_folder)
+        # The digest also covers its prompt and settings (`endpoints.compute_identity`).
+        yield from _find_file_damage(submission, path, submission.size, "", _digest_folder)
     else:
-        yield from _check(submission, path, submission.size, submission.digest, _digest_folder)
+        yield from _find_file_damage(
+            submission, path, submission.size, submission.digest, _digest_folder
+        )
 
 
-def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
-    """Check both files of a set version. The stored digest covers the alternating lines of both."""
-    names = (str(version.inputs), str(version.gold))
-    broken: list[Damage] = []
-    for name in names:
-        broken += _check(version, name, None, "", _digest_lines)
-    yield from broken
-    if broken:  # what cannot be read has no digest
+def _find_set_damage(version: EvaluationSetVersion) -> Iterator[Damage]:
+    """Read both files of a set version and yield their damage, if any.
+
+    The stored digest covers the alternating lines of both files.
+    """
+    paths = (str(version.inputs), str(version.gold))
+    damages: list[Damage] = []
+    for path in paths:
+        damages += _find_file_damage(version, path, None, "", _digest_lines)
+    yield from damages
+    if damages:  # unreadable files have no digest
         return
     digest = hashlib.sha256()
-    with default_storage.open(names[0]) as inputs, default_storage.open(names[1]) as gold:
-        # As they were written: a line of inputs, then the line of answers about the same example.
+    with default_storage.open(paths[0]) as inputs, default_storage.open(paths[1]) as gold:
+        # In the order of writing: a line of inputs, then the answers for the same example.
         for pair in zip(_open_gzip(inputs), _open_gzip(gold), strict=False):
             for line in pair:
                 digest.update(line)
     if digest.hexdigest() != version.sha256:
         message = f"one of them is damaged: their digest is not {version.sha256}"
-        yield Damage(" and ".join(names), _describe_row(version), message)
+        yield Damage(" and ".join(paths), _describe_row(version), message)
 
 
 def _describe_row(row: Model) -> str:
@@ -169,12 +184,12 @@ def _open_gzip(file: IO[bytes]) -> IO[bytes]:
 def _digest_folder(file: IO[bytes]) -> str:
     """Return the digest of a packed folder.
 
-    It equals `model_folders.digest_of` if the archive has its order of files.
+    It equals that of `model_folders.digest_folder` if the archive has the same order of files.
     """
     digest = hashlib.sha256()
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:
-            # Name and size are in the digest, so that no bytes can move from one file to the next.
+            # The digest includes name and size, so that bytes cannot move between files.
             digest.update(f"{member.name}\0{member.size}\0".encode())
             content = archive.extractfile(member)
             while content and (block := content.read(BLOCK_BYTES)):

@@ -1,1 +1,1 @@
-"""Strangers' files and models: checked, held in a sandbox, run and measured."""
+"""Checks of untrusted files and models, and the sandboxes that run and measure them."""

@@ -1,1 +1,1 @@
-"""Judge answers in other ways: by language models, owners' metrics, and other wordings."""
+"""Other ways to judge answers: language models, owners' metrics, and paraphrases."""

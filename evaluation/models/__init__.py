@@ -1,4 +1,4 @@
-"""Stage 4: frozen datasets, trainings, evaluations, and the jobs that make them."""
+"""The models of frozen datasets, training runs, evaluations, and the jobs that create them."""
 
 from evaluation.models.allowances import Allowance
 from evaluation.models.custom_metrics import CustomMetric, CustomOutcome
@@ -14,9 +14,10 @@ from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersio
 from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.near_copies import NearCopy
-from evaluation.models.own_workers import HandedAnswers, OwnWorker, Second
+from evaluation.models.own_workers import HandedAnswers, OwnWorker, SecondOpinion
 from evaluation.models.paraphrases import Paraphrase, Paraphrasing
 from evaluation.models.practice import PracticeHost, PracticeRun
+from evaluation.models.publications import Publication
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, TrainedRows, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
@@ -44,8 +45,9 @@ __all__ = [
     "PracticeHost",
     "PracticeRun",
     "PseudonymKey",
+    "Publication",
     "Score",
-    "Second",
+    "SecondOpinion",
     "Submission",
     "Team",
     "TeamMember",

@@ -1,4 +1,4 @@
-"""What one person, task or team may have instead of the site's quotas."""
+"""Quotas of one person, task or team, which replace the site's."""
 
 from django.conf import settings
 from django.db import models
@@ -19,7 +19,7 @@ class Allowance(models.Model):
 
     class Meta:
         constraints = [
-            # A row that named two of them would count for both, and one that names none for nobody.
+            # A row with two of them would count for both, and a row with none for nobody.
             models.CheckConstraint(
                 condition=Q(user__isnull=False, task=None, team=None)
                 | Q(user=None, task__isnull=False, team=None)

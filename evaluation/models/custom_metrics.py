@@ -1,4 +1,4 @@
-"""Metrics that are files of a task's owners, and what they made of each run."""
+"""Metrics that a task's owners write as Python files, and their results for each run."""
 
 import uuid
 
@@ -25,7 +25,7 @@ class CustomMetric(Job):
         PROPOSED = gettext_noop("proposed")
         APPROVED = gettext_noop("approved")
         REFUSED = gettext_noop("refused")
-        RETIRED = gettext_noop("retired")  # another version took its place, or its owner did
+        RETIRED = gettext_noop("retired")  # another version replaced it, or its owner retired it
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="custom_metrics")
@@ -47,9 +47,9 @@ class CustomMetric(Job):
         ordering = ["name", "-number"]
         constraints = [
             *Job.Meta.constraints,
-            # Two people who propose a version at once get two numbers, or one of them is refused.
+            # If two people propose a version at once, they get two numbers, or one is refused.
             models.UniqueConstraint(fields=["task", "name", "number"], name="metric_one_number"),
-            # Boards show one version: of two approvals at once the second one fails.
+            # Boards show one version, so the second of two simultaneous approvals fails.
             models.UniqueConstraint(
                 fields=["task", "name"], condition=Q(review="approved"), name="metric_one_approved"
             ),
@@ -76,15 +76,15 @@ class CustomOutcome(models.Model):
         CustomMetric, on_delete=models.CASCADE, related_name="outcomes", db_index=False
     )
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="custom_outcomes")
-    failure = models.CharField(max_length=20, blank=True)  # of `running.FAILURES`
-    line = models.PositiveIntegerField(null=True)  # of the file, where it failed
+    failure = models.CharField(max_length=20, blank=True)  # of `running.FAILURE_MESSAGES`
+    line = models.PositiveIntegerField(null=True)  # the line of the file where it failed
     seconds = models.FloatField(null=True)
     values = models.BinaryField()  # float32, little-endian, in the order of the set
     scored_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
-            # Two workers may score a run at once: the first one's numbers stay. It also serves the
+            # If two workers score a run at once, the first one's numbers stay. Also used by the
             # search for runs that a metric lacks, so `metric` needs no index of its own.
             models.UniqueConstraint(fields=["metric", "run"], name="custom_outcome_once")
         ]

@@ -23,16 +23,17 @@ class Dataset(Job):
     version = models.PositiveIntegerField()
     # The fields of `evaluation.dataset_releases.build.Options`.
     options = models.JSONField(default=dict)
-    numbers = models.JSONField(default=dict)  # counted when it was made: rows, labels, rates …
-    # When one of its files was first downloaded. Datasets from before this column count as
-    # downloaded, and so do those that the former release makes while this one is installed.
+    numbers = models.JSONField(default=dict)  # counted when it was built: rows, labels, rates …
+    # When its rows were first shown or one of its files downloaded. Datasets from before this
+    # column count as downloaded, as do those that the previous release builds while this one is
+    # installed.
     downloaded_at = models.DateTimeField(null=True, default=None, db_default=Now(), editable=False)
 
     class Meta(Job.Meta):
         ordering = ["round", "version"]
         constraints = [
             *Job.Meta.constraints,
-            # Requests lock the round; this holds also for rows that are made otherwise.
+            # Requests lock the round; this also covers rows that are created otherwise.
             models.UniqueConstraint(fields=["round", "version"], name="dataset_one_version"),
         ]
 
@@ -41,12 +42,12 @@ class Dataset(Job):
 
     @property
     def held_until(self) -> date | None:
-        """The first day on which a new version publishes the rows that this one holds back."""
-        until = self.options.get("held_until")
+        """The first day on which a new version publishes the held-back rows; None without any."""
+        held_until = self.options.get("held_until")
         is_published = "held" in self.numbers.get("rows", ())
-        if not until or is_published:
+        if not held_until or is_published:
             return None
-        return date.fromisoformat(until)
+        return date.fromisoformat(held_until)
 
 
 class DatasetItem(models.Model):
@@ -67,7 +68,7 @@ class DatasetItem(models.Model):
         Example, on_delete=models.SET_NULL, null=True, related_name="dataset_items"
     )
     line = models.TextField()  # of the JSONL file, byte for byte; docs/datasets.md has its fields
-    label = models.CharField(max_length=200, blank=True)  # what the splits are balanced by
+    label = models.CharField(max_length=200, blank=True)  # the label by which splits are balanced
     is_validated = models.BooleanField(default=False)
     is_withdrawn = models.BooleanField(default=False)
 
@@ -102,7 +103,7 @@ class DatasetFile(models.Model):
     file = models.FileField(upload_to=release_path, max_length=300)
     size = models.PositiveBigIntegerField(help_text="Bytes.")
     sha256 = models.CharField(max_length=64)
-    is_public = models.BooleanField(default=True)  # otherwise for the task's members
+    is_public = models.BooleanField(default=True)  # otherwise only for the task's members
 
     class Meta:
         ordering = ["dataset", "name"]

@@ -1,4 +1,4 @@
-"""Sets of examples that models are run on, whose versions never change."""
+"""Sets of examples on which models are run, and their versions, which never change."""
 
 from collections.abc import Collection
 
@@ -15,15 +15,15 @@ class EvaluationSet(models.Model):
     """A set of examples with right answers, on which a task's models are compared."""
 
     class Access(models.TextChoices):
-        SCORING = "scoring", _("scoring: counts for the leaderboard")
-        STANDARD = "standard", _("standard: shown next to it")
-        HIDDEN = "hidden", _("hidden: for the task's owners only")
+        SCORING = "scoring", _("Scoring (counts for the leaderboard)")
+        STANDARD = "standard", _("Standard (shown next to the leaderboard scores)")
+        HIDDEN = "hidden", _("Hidden (only the task's owners see it)")
 
     class Source(models.TextChoices):
-        ROUND = "round", _("a released round")
-        UPLOAD = "upload", _("uploaded")
-        CONTROL = "control", _("not adversarial: the control set")
-        HELD = "held", _("held back from a release")
+        ROUND = "round", _("Released round")
+        UPLOAD = "upload", _("Uploaded file")
+        CONTROL = "control", _("Control set (not adversarial)")
+        HELD = "held", _("Held back from a release")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="evaluation_sets")
     name = models.SlugField(max_length=60)
@@ -35,7 +35,7 @@ class EvaluationSet(models.Model):
     )
     held_of = models.OneToOneField(
         Round, on_delete=models.CASCADE, null=True, editable=False, related_name="held_set"
-    )  # whose examples were held back
+    )  # the round whose examples were held back
     description = models.TextField(blank=True, help_text="Markdown.")
     may_leave = models.BooleanField(
         default=False,
@@ -49,7 +49,7 @@ class EvaluationSet(models.Model):
     class Meta:
         ordering = ["task_id", "name"]
         constraints = [
-            # The name is in addresses and in the API.
+            # The name is in URLs and in the API.
             models.UniqueConstraint(
                 fields=["task", "name"],
                 name="evaluation_set_one_name",
@@ -61,20 +61,20 @@ class EvaluationSet(models.Model):
         return f"{self.task.code}/{self.name}"
 
 
-SETS = "evaluation-sets"
-"""The folder of their files in the storage."""
+SETS_FOLDER = "evaluation-sets"
+"""The storage folder of the files of evaluation sets."""
 
 
 def set_path(version: "EvaluationSetVersion", name: str) -> str:
     """Return the storage path of an evaluation set's file."""
-    return f"{SETS}/{version.evaluation_set_id}/v{version.version}-{name}"
+    return f"{SETS_FOLDER}/{version.evaluation_set_id}/v{version.version}-{name}"
 
 
 class EvaluationSetVersion(models.Model):
     """A version of an evaluation set. It never changes.
 
-    Inputs and right answers are two gzipped JSON lines files with one line per example, so that
-    code that reads inputs never opens the answers. docs/evaluation.md lists their fields.
+    Inputs and right answers are two gzipped files of JSON lines, with one line per example. So code
+    that reads inputs never opens the answers. docs/evaluation.md lists their fields.
     """
 
     evaluation_set = models.ForeignKey(
@@ -83,7 +83,7 @@ class EvaluationSetVersion(models.Model):
     version = models.PositiveIntegerField()
     inputs = models.FileField(upload_to=set_path, max_length=300)
     gold = models.FileField(upload_to=set_path, max_length=300)
-    sha256 = models.CharField(max_length=64)  # of both files' lines
+    sha256 = models.CharField(max_length=64)  # the digest of both files' lines
     size = models.PositiveIntegerField(help_text="Examples.")
     slices = models.JSONField(default=dict)  # {slice field: {value: examples}}
     dataset = models.ForeignKey(
@@ -96,15 +96,15 @@ class EvaluationSetVersion(models.Model):
     made_at = models.DateTimeField(db_default=Now())
     # While sealed, its inputs were first sent to a remote model or downloaded; null: never.
     exposed_at = models.DateTimeField(null=True, editable=False)
-    settled_at = models.DateTimeField(null=True)  # of a closed round: when its judging was over
-    # Of a closed round, when it was taken: how many of its examples that need votes had them.
+    settled_at = models.DateTimeField(null=True)  # for a closed round: when judging ended
+    # For a closed round, at that time: how many examples that need votes had them.
     judged = models.PositiveIntegerField(null=True, editable=False)
     to_judge = models.PositiveIntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ["evaluation_set", "version"]
         constraints = [
-            # Versions are counted under the set's lock; this refuses what does not take it.
+            # Versions are numbered under the set's lock; this also catches writers without it.
             models.UniqueConstraint(
                 fields=["evaluation_set", "version"], name="evaluation_set_one_version"
             )
@@ -116,8 +116,8 @@ class EvaluationSetVersion(models.Model):
     @property
     def is_provisional(self) -> bool:
         """Whether its round was still being judged when the version was made."""
-        is_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
-        return is_round and self.dataset_id is None and self.settled_at is None
+        is_from_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
+        return is_from_round and self.dataset_id is None and self.settled_at is None
 
     @property
     def is_sealed(self) -> bool:
@@ -128,7 +128,7 @@ class EvaluationSetVersion(models.Model):
         is_released = self.dataset is not None and not self.dataset.options.get("private_test")
         return not (self.evaluation_set.answers_public or is_released)
 
-    def overlap_with(self, names: Collection[str] | None = None) -> float | None:
+    def compute_overlap(self, names: Collection[str] | None = None) -> float | None:
         """Return the share (0-1) of its examples that are in these sources of training rows.
 
         names: the sources; None for all sources. Returns None before the first comparison.

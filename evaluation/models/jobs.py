@@ -1,4 +1,4 @@
-"""What every kind of work for queue workers has."""
+"""The base class of all work for queue workers."""
 
 from typing import ClassVar
 
@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
+
+from tasks.models import TargetModel
 
 
 class Job(models.Model):
@@ -33,11 +35,11 @@ class Job(models.Model):
     lease_token = models.UUIDField(null=True, editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
     not_before = models.DateTimeField(null=True, editable=False)  # a queued job waits until then
-    # Since when a server of others, which the job needs, has been away; null: it answered.
+    # Since when a third party's server that the job needs has been down; null: it is up.
     away_since = models.DateTimeField(null=True, editable=False)
     progress = models.FloatField(default=0)  # 0-1
-    message = models.CharField(max_length=200, blank=True)  # what it does now
-    error = models.TextField(blank=True)  # why it failed, for the person who asked for it
+    message = models.CharField(max_length=200, blank=True)  # what it is doing now
+    error = models.TextField(blank=True)  # why it failed, for the person who requested it
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
@@ -54,19 +56,34 @@ class Job(models.Model):
                 name="%(class)s_running_has_lease",
             )
         ]
-        # The sweep looks for running jobs whose lease is over, and for queued ones.
+        # The sweep looks for running jobs with an expired lease, and for queued ones.
         indexes = [models.Index(fields=["state", "lease_until"], name="%(class)s_state")]
 
     @classmethod
-    def may_begin(cls) -> Q:
+    def build_ready_condition(cls) -> Q:
         """Return the condition for queued jobs that need not wait for another one."""
         return Q()
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended and changes no more, unless somebody requests it again."""
-        return self.state not in UNFINISHED
+        """Whether the job has ended. It then stays unchanged unless somebody requests it again."""
+        return self.state not in UNFINISHED_STATES
 
 
-UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING)
+class ChatJob(Job):
+    """A job that asks one of a task's chat models with a prompt of its own.
+
+    Neither the model nor the prompt changes while the job lasts.
+    """
+
+    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="+")
+    prompt = models.TextField()
+    asked_with = models.JSONField()  # the target's URL and options when the job was created
+    fingerprint = models.JSONField(default=dict)  # the model's fingerprint from its first answer
+
+    class Meta(Job.Meta):
+        abstract = True
+
+
+UNFINISHED_STATES = (Job.State.QUEUED, Job.State.RUNNING)
 """The states of jobs that wait for a worker or have one."""

@@ -3,12 +3,12 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from evaluation.models.jobs import Job
+from evaluation.models.jobs import ChatJob, Job
 from evaluation.models.runs import EvaluationRun
-from tasks.models import TargetModel, Task
+from tasks.models import Task
 
 
-class LlmJudge(Job):
+class LlmJudge(ChatJob):
     """A chat model with a prompt that judges whether an answer is correct. Neither ever changes.
 
     Another prompt or another version of the model makes another judge, which is calibrated again.
@@ -17,12 +17,8 @@ class LlmJudge(Job):
     function = "evaluation.jobs.ask_llm_judge"
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="llm_judges")
-    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="+")
     name = models.SlugField(max_length=60)
-    prompt = models.TextField()
-    asked_with = models.JSONField()  # the target's address and options when the judge was made
     most_calls = models.PositiveIntegerField(help_text="Each time that it is asked.")
-    fingerprint = models.JSONField(default=dict)  # of the model, by its first answer
     report = models.JSONField(default=dict)  # part: of `agreement.Agreement`; calls, failures
 
     class Meta(Job.Meta):
@@ -48,7 +44,7 @@ class LlmVerdict(models.Model):
     asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        # Looked up for each answer; and an answer that two workers ask about counts once.
+        # Looked up for each answer. An answer judged by two workers counts once.
         constraints = [models.UniqueConstraint(fields=["judge", "key"], name="llm_verdict_once")]
 
     def __str__(self) -> str:
@@ -68,7 +64,7 @@ class LlmScore(models.Model):
     n = models.PositiveIntegerField()
 
     class Meta:
-        # A run has one score by each judge, which is replaced when it is judged again.
+        # A run has one score per judge, which is replaced when it is judged again.
         constraints = [models.UniqueConstraint(fields=["judge", "run"], name="llm_score_once")]
 
     def __str__(self) -> str:

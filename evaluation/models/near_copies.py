@@ -21,7 +21,7 @@ class NearCopy(models.Model):
 
     class Meta:
         ordering = ["run", "-equal"]
-        # Two workers may compare the same runs at once.
+        # For two workers that compare the same runs at once.
         constraints = [models.UniqueConstraint(fields=["run", "other"], name="near_copy_once")]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Machines of other people that evaluate their own models, and the answers they submitted."""
+"""Permissions to evaluate models on people's own machines, and the answers from there."""
 
 from django.conf import settings
 from django.db import models
@@ -12,12 +12,12 @@ from evaluation.models.submissions import Submission, Upload
 from tasks.models import Task
 
 
-class Second(models.TextChoices):
-    """Who also answers a random tenth of a run, besides the machine that answered all of it."""
+class SecondOpinion(models.TextChoices):
+    """The party that answers a random tenth of a run again, after a machine answered all of it."""
 
-    NOBODY = "nobody", _("nobody")
-    SITE = "site", _("this site")
-    WORKER = "worker", _("an own worker with another token")
+    NOBODY = "nobody", _("No one")
+    SITE = "site", _("This site")
+    WORKER = "worker", _("Another runner with a different token")
 
 
 class OwnWorker(models.Model):
@@ -40,7 +40,10 @@ class OwnWorker(models.Model):
     )
     takes_sealed = models.BooleanField(default=False, db_default=False)
     second = models.CharField(
-        max_length=6, choices=Second, default=Second.SITE, db_default=Second.SITE
+        max_length=6,
+        choices=SecondOpinion,
+        default=SecondOpinion.SITE,
+        db_default=SecondOpinion.SITE,
     )
     made_at = models.DateTimeField(db_default=Now())
     heard_at = models.DateTimeField(null=True)
@@ -66,13 +69,13 @@ class OwnWorker(models.Model):
 
 
 class HandedAnswers(models.Model):
-    """The answers to a run from a person's own machine. The queue scores them; the row is kept.
+    """The answers to a run from a person's own machine. The row remains after they are scored.
 
-    lease_token: of the attempt, from which the examples' ids are computed. token: the start of the
-    API key. ending: the fields of `evaluation.contract.Ending`. upload: the lines of answers,
-    deleted after scoring. is_second: whether these answer only a random tenth, after another
-    machine answered all. Of the `compared` answers in that tenth, `differed` differ between the
-    machines.
+    lease_token: the lease of the attempt, from which the examples' ids are computed. token: the
+    start of the API key. ending: the fields of `evaluation.contract.Ending`. upload: the lines of
+    answers, deleted after scoring. is_second: whether these answer only a random tenth, after
+    another machine answered all. Of the `compared` answers in that tenth, `differed` differ
+    between the machines.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="handed")
@@ -85,15 +88,15 @@ class HandedAnswers(models.Model):
     runner = models.CharField(max_length=20)
     ending = models.JSONField()
     upload = models.OneToOneField(Upload, on_delete=models.CASCADE, null=True, related_name="+")
-    second = models.CharField(max_length=6, choices=Second, db_default=Second.SITE)
+    second = models.CharField(max_length=6, choices=SecondOpinion, db_default=SecondOpinion.SITE)
     compared = models.PositiveIntegerField(null=True)
     differed = models.PositiveIntegerField(null=True)
     handed_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
-            # A machine that sends its answers twice, because it missed the reply, is refused the
-            # second time.
+            # If a machine sends its answers twice because it missed the response, the second one
+            # is refused.
             models.UniqueConstraint(fields=["run", "is_second"], name="handed_once"),
         ]
 

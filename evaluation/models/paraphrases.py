@@ -1,4 +1,4 @@
-"""Examples of evaluation sets in other words, written by a language model and checked by people."""
+"""Paraphrases of evaluation sets' examples, written by a language model and checked by people."""
 
 from django.conf import settings
 from django.db import models
@@ -6,11 +6,10 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
-from evaluation.models.jobs import Job
-from tasks.models import TargetModel
+from evaluation.models.jobs import ChatJob, Job
 
 
-class Paraphrasing(Job):
+class Paraphrasing(ChatJob):
     """A request that a chat model paraphrases examples of a set, with a prompt."""
 
     function = "evaluation.jobs.write_paraphrases"
@@ -18,18 +17,14 @@ class Paraphrasing(Job):
     evaluation_set = models.ForeignKey(
         EvaluationSet, on_delete=models.CASCADE, related_name="paraphrasings"
     )
-    target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="+")
-    prompt = models.TextField()
-    asked_with = models.JSONField()  # the target's address and options when it was asked for
     size = models.PositiveIntegerField(help_text="Examples, at most.")
-    fingerprint = models.JSONField(default=dict)  # of the model, by its first answer
     report = models.JSONField(default=dict)  # calls, failures
 
     class Meta(Job.Meta):
         ordering = ["-pk"]
         constraints = [
             *Job.Meta.constraints,
-            # Two jobs at once would ask about the same examples.
+            # Two jobs at once would paraphrase the same examples.
             models.UniqueConstraint(
                 fields=["evaluation_set"],
                 condition=Q(state__in=["queued", "running"]),
@@ -49,10 +44,11 @@ class Paraphrase(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting", _("to check")
+        WAITING = "waiting", _("not checked yet")
+        # Translators: a paraphrase that somebody has checked and accepted
         KEPT = "kept", _("kept")
-        REFUSED = "refused", _("refused")
-        UNFIT = "unfit", _("no paraphrase: it lost a name, number or label, or said nothing new")
+        REFUSED = "refused", _("rejected")
+        UNFIT = "unfit", _("not a paraphrase (lost a name, number or label, or changed too little)")
 
     job = models.ForeignKey(
         Paraphrasing, on_delete=models.CASCADE, related_name="paraphrases", db_index=False
@@ -68,7 +64,7 @@ class Paraphrase(models.Model):
     versions = models.ManyToManyField(EvaluationSetVersion, related_name="paraphrases")
 
     class Meta:
-        # A job that was tried again after its worker died writes no example twice.
+        # A job that is tried again after its worker died writes no example twice.
         constraints = [models.UniqueConstraint(fields=["job", "uid"], name="paraphrase_once")]
 
     def __str__(self) -> str:

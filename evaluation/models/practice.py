@@ -5,10 +5,10 @@ import uuid
 from django.db import models
 from django.db.models import Q
 
-from evaluation.models.jobs import UNFINISHED, Job
+from evaluation.models.jobs import UNFINISHED_STATES, Job
 from evaluation.models.submissions import Submission
 
-UNDER_WAY = Q(state__in=UNFINISHED)
+UNDER_WAY_CONDITION = Q(state__in=UNFINISHED_STATES)
 
 
 class PracticeRun(Job):
@@ -23,11 +23,11 @@ class PracticeRun(Job):
     submission = models.ForeignKey(
         Submission, on_delete=models.CASCADE, related_name="practice_runs"
     )
-    slot = models.PositiveSmallIntegerField()  # one of those that the site has
+    slot = models.PositiveSmallIntegerField()  # one of the site's slots
     deadline_at = models.DateTimeField()
-    ready_at = models.DateTimeField(null=True)  # since when it answers
-    asked_at = models.DateTimeField(null=True)  # the last question
-    question_id = models.UUIDField(null=True)  # of the one that is being answered
+    ready_at = models.DateTimeField(null=True)  # since when it accepts questions
+    asked_at = models.DateTimeField(null=True)  # when the last question was asked
+    question_id = models.UUIDField(null=True)  # the question that is being answered
     question = models.TextField(blank=True)
     answer = models.TextField(blank=True)
 
@@ -35,11 +35,13 @@ class PracticeRun(Job):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
-            # Many people start one model at once, and models compete for the site's few slots.
+            # People may start one model at once, and models compete for the site's few slots.
             models.UniqueConstraint(
-                fields=["submission"], condition=UNDER_WAY, name="practice_one_run"
+                fields=["submission"], condition=UNDER_WAY_CONDITION, name="practice_one_run"
             ),
-            models.UniqueConstraint(fields=["slot"], condition=UNDER_WAY, name="practice_one_slot"),
+            models.UniqueConstraint(
+                fields=["slot"], condition=UNDER_WAY_CONDITION, name="practice_one_slot"
+            ),
         ]
 
     def __str__(self) -> str:

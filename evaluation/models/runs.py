@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.contract import UNMEASURED_OUTCOMES, Outcome
 from evaluation.models.evaluation_sets import EvaluationSetVersion
-from evaluation.models.jobs import UNFINISHED, Job
+from evaluation.models.jobs import UNFINISHED_STATES, Job
 from evaluation.models.submissions import Submission
 
 
@@ -23,13 +23,14 @@ REPEATABLE_OUTCOMES = (*UNMEASURED_OUTCOMES, Outcome.OVER_BUDGET)
 class EvaluationRun(Job):
     """One evaluation of a submission on a version of a set, or on its perturbed variants.
 
-    It produces exactly one set of scores, stored in the transaction that ends it.
+    It produces at most one set of scores, stored in the transaction that ends it.
     """
 
     function = "evaluation.jobs.evaluate_next"
 
     class Suite(models.TextChoices):
-        PLAIN = "plain", _("as it is")
+        # The other labels say that examples are perturbed.
+        PLAIN = "plain", _("unchanged")
         ROBUSTNESS = "robustness", _("perturbed: robustness")
         FAIRNESS = "fairness", _("perturbed: fairness")
 
@@ -37,42 +38,42 @@ class EvaluationRun(Job):
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
     version = models.ForeignKey(EvaluationSetVersion, on_delete=models.PROTECT, related_name="runs")
     suite = models.CharField(max_length=10, choices=Suite, default=Suite.PLAIN)
-    number = models.PositiveSmallIntegerField(default=1)  # higher: run again, as we had failed
+    number = models.PositiveSmallIntegerField(default=1)  # higher: repeated after our failure
     priority = models.SmallIntegerField(default=0)  # higher first
-    in_the_loop = models.BooleanField(default=False)  # the set is of a round it was a target of
-    seed = models.PositiveIntegerField(default=0)  # of the perturbations and the bootstrap
+    in_the_loop = models.BooleanField(default=False)  # it was a target of the set's round
+    seed = models.PositiveIntegerField(default=0)  # for the perturbations and the bootstrap
     deadline_at = models.DateTimeField(null=True, editable=False)  # of this attempt
     runner = models.CharField(max_length=20, blank=True)  # docker, docker-runsc, process, …
-    host = models.CharField(max_length=100, blank=True)  # of the worker that has it
+    host = models.CharField(max_length=100, blank=True)  # the host of the worker that runs it
     outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
-    limit = models.CharField(max_length=100, blank=True)  # the limit that was hit, in words
+    limit = models.CharField(max_length=100, blank=True)  # the exceeded limit, in words
     measured = models.CharField(max_length=100, blank=True)  # what was measured against it
     warnings = models.JSONField(default=list)  # sentences
     log = models.TextField(blank=True)  # the end of its log, redacted, for the model's owner
     usage = models.JSONField(default=dict)  # the fields of `evaluation.contract.Usage`
     predictions = models.FileField(upload_to=predictions_path, max_length=300, blank=True)
-    # False: the set is sealed, and its person has been shown as many results as the bound allows.
+    # False: the set is sealed, and its person has seen as many results as the bound allows.
     is_shown = models.BooleanField(default=True)
-    # Examples of the set among the rows that its model was trained on; null: unknown.
+    # The number of the set's examples in the model's training rows; null: unknown.
     seen = models.PositiveIntegerField(null=True, editable=False)
 
     class Meta(Job.Meta):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
-            # Sweeps and people request the same run at once; one of them creates it.
+            # Sweeps and people may request the same run at once; one of them creates it.
             models.UniqueConstraint(
                 fields=["submission", "version", "suite", "number"], name="run_once"
             ),
         ]
         indexes = [
             *Job.Meta.indexes,
-            # Boards ask for the newest run of their sets to see whether anything is new.
+            # Boards look up the newest run of their sets to see whether anything is new.
             models.Index(fields=["version", "finished_at"], name="run_ends"),
         ]
 
     @classmethod
-    def may_begin(cls) -> Q:
+    def build_ready_condition(cls) -> Q:
         """Return the condition for plain runs, and for perturbed runs whose plain run has ended.
 
         Perturbed runs are compared with the plain one.
@@ -81,7 +82,7 @@ class EvaluationRun(Job):
             submission=OuterRef("submission"),
             version=OuterRef("version"),
             suite=cls.Suite.PLAIN,
-            state__in=UNFINISHED,
+            state__in=UNFINISHED_STATES,
         )
         return Q(suite=cls.Suite.PLAIN) | Q(~Exists(plain_runs))
 
@@ -98,13 +99,16 @@ class EvaluationRun(Job):
 
 
 class Score(models.Model):
-    """A number with its interval. Rates are 0-1. Perturbed suites have a number for each kind."""
+    """The value of a metric for a run, with its interval. Rates are 0-1.
+
+    Perturbed suites have a score for each kind of perturbation.
+    """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="scores")
     metric = models.CharField(max_length=60)  # accuracy, consistency, worst_case …
     metric_version = models.PositiveSmallIntegerField(default=1)
     slice = models.CharField(max_length=200, blank=True)  # field=value; empty: all
-    kind = models.CharField(max_length=60, blank=True)  # of perturbation; empty: all
+    kind = models.CharField(max_length=60, blank=True)  # the kind of perturbation; empty: all
     value = models.FloatField(null=True)  # null: cannot be computed
     is_rounded = False  # not stored: `evaluation.test_sets.shown_scores.round_stored_score` sets it
     low = models.FloatField(null=True)
@@ -113,7 +117,7 @@ class Score(models.Model):
 
     class Meta:
         constraints = [
-            # A worker that lost its lease to another one cannot store a second set of scores.
+            # A worker that lost its lease cannot store a second set of scores.
             models.UniqueConstraint(fields=["run", "metric", "slice", "kind"], name="score_once")
         ]
 

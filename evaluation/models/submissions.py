@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import CountedPerson
-from core.days import today
+from core.days import get_today
 from evaluation.kinds import MAX_NAME_CHARS, kind_choices
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
@@ -70,10 +70,10 @@ class Submission(Job):
     function = "evaluation.jobs.check_submission"
 
     class Adapter(models.TextChoices):
-        """How examples are sent to an image or endpoint."""
+        """The protocol by which examples are sent to an image or endpoint."""
 
         JSONL = "jsonl", _("JSON lines in, JSON lines out")
-        DYNALAB = "dynalab", _("dynalab: one example for each call")
+        DYNALAB = "dynalab", _("dynalab: one example per call")
         DYNABENCH2 = "dynabench2", _("Dynabench 2.0: single_evaluation, batch_evaluation")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -93,58 +93,59 @@ class Submission(Job):
     team = models.ForeignKey(
         Team, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"
     )
-    # A new kind needs no migration: the choices are read when they are needed.
+    # A new kind needs no migration, because choices are read when they are needed.
     kind = models.CharField(max_length=MAX_NAME_CHARS, choices=kind_choices)
     adapter = models.CharField(max_length=10, choices=Adapter, default=Adapter.JSONL)
     name = models.CharField(max_length=100)
     upload = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True)
-    source = models.CharField(max_length=500, blank=True)  # hub id, image reference or address
+    source = models.CharField(max_length=500, blank=True)  # Hub id, image reference or URL
     revision = models.CharField(max_length=100, blank=True)  # a full commit, or an image's digest
-    # Of an adapter: hub id@commit, or a model.
+    # For an adapter: Hub id@commit, or a model.
     base = models.CharField(max_length=200, blank=True, default="", db_default="")
-    # That it asks for; a target says it itself.
+    # The GPUs that a submission requires; a target has its own setting.
     gpus = models.PositiveSmallIntegerField(default=0, db_default=0)
     # Never shown, and deleted when the model is withdrawn.
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
     # Of `evaluation.runs.chat.settings.ChatSettings`; llm too.
     chat = models.JSONField(default=dict, db_default={})
-    # Of training rows: `evaluation.submissions.training_data`.
+    # For training rows: `evaluation.submissions.training_data`.
     data = models.JSONField(default=dict, db_default={})
-    # On a chat model's calls, in the currency of its prices.
+    # The cap on a chat model's calls, in the currency of its prices.
     spent = models.FloatField(default=0, db_default=0)
     target = models.OneToOneField(
         TargetModel, on_delete=models.CASCADE, null=True, blank=True, related_name="submission"
     )
-    evaluation_set = models.ForeignKey(  # what a predictions file answers
+    evaluation_set = models.ForeignKey(  # the set that a predictions file answers
         EvaluationSetVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
-    log = models.TextField(blank=True)  # of the check, redacted, for its owner
-    digest = models.CharField(max_length=80, blank=True)  # of what was submitted
+    log = models.TextField(blank=True)  # the log of the check, redacted, for its owner
+    digest = models.CharField(max_length=80, blank=True)  # the digest of the submitted files
     size = models.PositiveBigIntegerField(null=True)  # bytes
     file = models.FileField(upload_to=submission_path, max_length=300, blank=True)  # once checked
-    told_at = models.DateTimeField(null=True, editable=False)  # its owner got the mail of the end
+    told_at = models.DateTimeField(null=True, editable=False)  # when its owner was emailed
     # The model card.
     description = models.TextField(blank=True, help_text="Markdown.")
     languages = models.CharField(max_length=200, blank=True)
     trained_on = models.CharField(
         max_length=200, blank=True
     )  # read by `evaluation.test_sets.overlap.parse_source_names`
-    trained_until = models.DateField(null=True, blank=True)  # its training data ends there
+    trained_until = models.DateField(null=True, blank=True)  # the last day of its training data
     license = models.CharField(max_length=100, blank=True)
     paper_url = models.URLField(blank=True)
     parameters = models.PositiveBigIntegerField(null=True, blank=True)
     is_published = models.BooleanField(default=False)
-    publish_on = models.DateField(null=True, blank=True)  # an embargo: published from that day on
+    publish_on = models.DateField(null=True, blank=True)  # an embargo: it is published on that day
     anonymous_until = models.DateField(null=True, blank=True)
     withdrawn_at = models.DateTimeField(null=True, blank=True)
-    emptied_at = models.DateTimeField(null=True, editable=False)  # its files went: KEEP_MODELS_DAYS
+    # When its files were deleted (KEEP_MODELS_DAYS).
+    emptied_at = models.DateTimeField(null=True, editable=False)
 
     class Meta(Job.Meta):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
-            # Its files are those of the target.
+            # Its files are the target's.
             models.CheckConstraint(
                 condition=~Q(kind="target") | Q(target__isnull=False),
                 name="submission_target_named",
@@ -157,7 +158,7 @@ class Submission(Job):
     @property
     def is_anonymous(self) -> bool:
         """Whether its owner's name is hidden at present."""
-        return self.anonymous_until is not None and today() < self.anonymous_until
+        return self.anonymous_until is not None and get_today() < self.anonymous_until
 
 
 class TrainedRows(models.Model):

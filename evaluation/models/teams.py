@@ -16,11 +16,11 @@ class Team(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
-            # Boards show the name, so two teams must not differ in case only.
+            # Boards show the name, so names of teams must not differ only in case.
             models.UniqueConstraint(
                 Lower("name"),
                 name="team_one_name",
-                violation_error_message=_("There is a team of this name."),
+                violation_error_message=_("This team name is already taken."),
             )
         ]
 
@@ -29,7 +29,7 @@ class Team(models.Model):
 
 
 class TeamMember(models.Model):
-    """A person's membership of a team, or an invitation to an address that is not accepted yet."""
+    """A person's membership of a team, or a pending invitation to an address."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(
@@ -44,7 +44,7 @@ class TeamMember(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["team", "user"], name="teammember_one_person"),
             models.UniqueConstraint(fields=["team", "address"], name="teammember_one_address"),
-            # An address that nobody has confirmed owns nothing and counts as no member.
+            # An unconfirmed address owns nothing and does not count as a member.
             models.CheckConstraint(
                 condition=Q(user__isnull=False) | Q(is_owner=False, joined_at=None),
                 name="teammember_invited",

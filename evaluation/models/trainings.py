@@ -1,4 +1,4 @@
-"""Trainings of next targets."""
+"""Training runs for tasks' next targets."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from tasks.models import Round, TargetModel, Task
 
 
 class TrainingRun(Job):
-    """A training of a task's next target, with its report."""
+    """A training run for a task's next target, with its report."""
 
     function = "evaluation.jobs.run_training"
 

@@ -1,1 +1,1 @@
-"""Evaluation runs: requested, scheduled, executed, stored. Submissions and jobs import it."""
+"""Evaluation runs: requested, scheduled, executed, stored. Submissions and jobs build on this."""

@@ -1,9 +1,8 @@
-"""The choice of what carries work: the site's cluster (docs/cluster.md), or this machine.
+"""Choose where work runs: on the site's cluster (docs/cluster.md), or on this machine.
 
-A model in a sandbox is a `Runner` on either; `evaluation.runs.handed` has the one of somebody's own
-machine. docs/architecture.md shows what each does at each step.
-
-The web imports it: what it needs of a cluster or a model library it loads when it is called.
+Both provide a `Runner` for a model in a sandbox; `evaluation.runs.handed` has the runner for a
+submitter's own machine. docs/architecture.md shows what each does at each step.
+Web processes import this module, so it loads cluster and model libraries only when called.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from evaluation.contract import GIB, Beat, Runnable
-from evaluation.isolation.queue.attempt_keys import container_key
+from evaluation.contract import GIB, BeatCallback, Runnable
+from evaluation.isolation.queue.attempt_keys import build_container_key
 from evaluation.isolation.sandbox.choose import choose_runner
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
-from evaluation.training.trainer import LocalTrainer, Trainer
+from evaluation.training.trainer_protocol import LocalTrainer, Trainer
 from tasks.models import TargetModel
 from tasks.targets.connect import build_spec
 from tasks.targets.endpoints.transport import Transport
@@ -32,17 +31,19 @@ def has_cluster() -> bool:
 
 
 def choose_sandbox(
-    model: Runnable, job: EvaluationRun | Submission | CustomMetric, shard: int = 0
+    model: Runnable, job: EvaluationRun | Submission | CustomMetric, shard_size: int = 0
 ) -> Runner:
     """Return the runner that runs a model in a sandbox. Raises NoEngine.
 
-    shard: the number of examples in one shard; 0 for the site's setting.
+    shard_size: the number of examples in one shard; 0 for the site's setting.
     """
     if not has_cluster():
-        return choose_runner(model, container_key(job))
+        return choose_runner(model, build_container_key(job))
     from evaluation.runs.ray_runner import RayRunner  # only sites with a cluster have Ray
 
-    return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, container_key(job))
+    return RayRunner(
+        settings.RAY_ADDRESS, shard_size or settings.RAY_SHARD_EXAMPLES, build_container_key(job)
+    )
 
 
 def choose_practice_sandbox(
@@ -53,11 +54,11 @@ def choose_practice_sandbox(
     The cluster is not used, because people wait for each answer.
     read_more: returns further questions as whole lines, or empty bytes.
     """
-    return choose_runner(model, container_key(run), "docker", read_more)
+    return choose_runner(model, build_container_key(run), "docker", read_more)
 
 
 @contextmanager
-def open_trainer(beat: Beat) -> Iterator[Trainer]:
+def open_trainer(beat: BeatCallback) -> Iterator[Trainer]:
     """Provide a trainer on the site's cluster, or in this process without a cluster.
 
     beat: called regularly while the trainer works.
@@ -72,13 +73,13 @@ def open_trainer(beat: Beat) -> Iterator[Trainer]:
 
 
 @contextmanager
-def open_cluster_transport(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
+def open_cluster_transport(target: TargetModel, beat: BeatCallback) -> Iterator[Transport | None]:
     """Provide the transport that runs a language model of this site on the cluster.
 
     None if there is no cluster, or if the target is at an address: then call the target directly.
     An address needs no node, and its secret stays on this machine.
     """
-    # What runs behind an address runs there already.
+    # A model with a URL already runs there.
     if not has_cluster() or target.url or not target.source:
         yield None
         return
@@ -88,7 +89,7 @@ def open_cluster_transport(target: TargetModel, beat: Beat) -> Iterator[Transpor
         yield NodeTransport(node, build_spec(target))
 
 
-def _make_node_client(beat: Beat) -> "NodeClient":
+def _make_node_client(beat: BeatCallback) -> "NodeClient":
     from evaluation.runs.ray_driver import ProcessRequest
     from evaluation.runs.ray_runner import NodeClient
 

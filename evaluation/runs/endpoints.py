@@ -1,9 +1,9 @@
-"""The endpoints at which submitted models are asked over the network. No Docker."""
+"""Make the endpoints of submitted models that are called over the network. No Docker."""
 
 from typing import Any
 
-from core.data.encryption import Unreadable, decrypt
-from evaluation.contract import ENDPOINT_ADAPTERS, AttemptFailed, Writing
+from core.data.encryption import UnreadableSecret, decrypt
+from evaluation.contract import ENDPOINT_ADAPTERS, AttemptFailed, WritingSettings
 from evaluation.kinds import KINDS
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import make_chat_endpoint, make_endpoint_config
@@ -29,7 +29,7 @@ def make_submission_endpoint(submission: Submission) -> Endpoint:
         return MeteredEndpoint(get_endpoint(submission.target), Payer(submission.target))
     try:
         secret = decrypt(submission.secret)
-    except Unreadable as error:
+    except UnreadableSecret as error:
         raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
     config = submission.task.config
     if KINDS[submission.kind].has_prompt:
@@ -43,23 +43,23 @@ def make_prompt_endpoint(submission: Submission, url: str, secret: str = "") -> 
 
     Raises CannotFetch.
     """
-    chat = ChatSettings.of(submission.chat)
+    chat = ChatSettings.from_stored(submission.chat)
     return make_chat_endpoint(submission.task.config, url, secret, chat, _read_shots(submission))
 
 
 def _read_shots(submission: Submission) -> list[dict[str, Any]]:
     try:
-        return read_shots(submission.task, ChatSettings.of(submission.chat))
+        return read_shots(submission.task, ChatSettings.from_stored(submission.chat))
     except ShotsGone as error:
         raise CannotFetch(str(error)) from None
 
 
-def read_writing(submission: Submission) -> Writing | None:
+def read_writing_settings(submission: Submission) -> WritingSettings | None:
     """Return the generation settings of a language model; None for other models."""
     if not KINDS[submission.kind].writes_here:
         return None
-    chat = ChatSettings.of(submission.chat)
-    return Writing(chat.max_tokens, chat.stop)
+    chat = ChatSettings.from_stored(submission.chat)
+    return WritingSettings(chat.max_tokens, chat.stop)
 
 
 def compute_identity(submission: Submission, origin: str) -> str:
@@ -71,6 +71,6 @@ def compute_identity(submission: Submission, origin: str) -> str:
     """
     if not KINDS[submission.kind].has_prompt:
         return origin
-    if submission.base:  # the same adapter is another model on another base
+    if submission.base:  # the same adapter on another base is another model
         origin = f"{origin} on {submission.base}"
-    return ChatSettings.of(submission.chat).digest(origin, _read_shots(submission))
+    return ChatSettings.from_stored(submission.chat).compute_digest(origin, _read_shots(submission))

@@ -1,4 +1,4 @@
-"""One evaluation run from its claim to its end, in the order in which it happens."""
+"""Execute one evaluation run, from its claim to its end."""
 
 import gzip
 import tempfile
@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 from evaluation.contract import (
     Answer,
     AttemptFailed,
-    Evaluated,
+    EvaluationResult,
     ImpossibleJob,
     Number,
     Outcome,
@@ -32,73 +32,78 @@ from evaluation.isolation.inference.evaluate import (
     read_predictions,
     score_file,
 )
-from evaluation.isolation.inference.exchange import Tell
+from evaluation.isolation.inference.exchange import ProgressCallback
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX
 from evaluation.isolation.queue.leases import Heartbeat
-from evaluation.isolation.queue.lifecycle import carry_through
+from evaluation.isolation.queue.lifecycle import do_job_work
 from evaluation.isolation.sandbox import images
-from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
+from evaluation.isolation.sandbox.choose import NO_ENGINE_MESSAGE, NoEngine, has_engine
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.models.runs import predictions_path
-from evaluation.runs.handed import find_handed_answers, score_handed, store_agreement
-from evaluation.runs.runners import machine_limits, open_model
+from evaluation.runs.handed import find_handed_answers, score_handed_answers, store_agreement
+from evaluation.runs.runners import get_machine_limits, open_model
 from evaluation.runs.selectors import filter_counting_runs, is_remote
 from evaluation.runs.services import make_overdue_columns
 from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.metrics import METRICS
-from evaluation.test_sets.seen_in_training import count_seen, make_seen_warnings
+from evaluation.test_sets.seen_in_training import count_seen_examples, make_seen_warnings
 from evaluation.test_sets.selectors import read_checked_paraphrases, read_set_rows
-from evaluation.test_sets.services import note_exposed
+from evaluation.test_sets.services import record_exposure
 from evaluation.test_sets.shown_scores import decide_if_shown
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.targets.endpoints.base import EndpointError
 
-NO_RESULT_YET = gettext_noop(
-    "The model has no result on the set as it is, with which this one would be compared. Repeat "
-    "that evaluation: this one then runs again, too."
+NO_RESULT_YET_MESSAGE = gettext_noop(
+    "This evaluation needs the model's result on the unchanged set. Repeat that "
+    "evaluation, and this one will run again too."
 )
-NO_RESULT = gettext_noop(
-    "Not run: the model's evaluation on the set as it is gave no scores, and this one would be "
-    "compared with them."
+NO_RESULT_MESSAGE = gettext_noop(
+    "Not run, because the model has no scores on the unchanged set to compare with."
 )
 Suite = EvaluationRun.Suite
 
 
-def execute(run: EvaluationRun) -> None:
+def execute_run(run: EvaluationRun) -> None:
     """Evaluate a claimed run and store its outcome. Raises LeaseLost; then nothing was stored."""
-    carry_through(run, _evaluate_and_store)
+    do_job_work(run, _evaluate_and_store)
 
 
 def _evaluate_and_store(run: EvaluationRun, heartbeat: Heartbeat) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as folder:
-            evaluated = evaluate_run(run, Path(folder), heartbeat.tell)
-            heartbeat.patiently(lambda: store_outcome(run, evaluated))
-    except leases.Overdue:  # the deadline came while it worked; `end_overdue` ends the others
+            evaluation = evaluate_run(run, Path(folder), heartbeat.report_progress)
+            heartbeat.call_patiently(lambda: store_outcome(run, evaluation))
+    except leases.JobOverdue:  # the deadline passed during work; `end_overdue_runs` ends the others
         columns = make_overdue_columns()
         raise ImpossibleJob(columns.pop("error"), **columns) from None
     except (EndpointError, images.ImageRefused) as error:
         raise AttemptFailed(str(error)) from error
 
 
-def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
+def evaluate_run(
+    run: EvaluationRun, folder: Path, report_progress: ProgressCallback
+) -> EvaluationResult:
     """Return the scored answers of the run's model, without storing anything.
 
     Answers come from the submitted file, from the owner's own machine, or from calling the model.
 
-    Raises WorkStopped, EndpointError, ImageRefused, Overdue and LeaseLost.
+    Raises WorkStopped, EndpointError, ImageRefused, JobOverdue and LeaseLost.
     """
     question = _make_question(run)
     if KINDS[run.submission.kind].is_file_of_answers:
-        return _score_predictions_file(run.submission, question, folder, tell)
-    if handed := find_handed_answers(run):
-        return score_handed(
-            handed, question, tell, folder, second=lambda: _open_attempt(run, folder, tell)
+        return _score_predictions_file(run.submission, question, folder, report_progress)
+    if handed_answers := find_handed_answers(run):
+        return score_handed_answers(
+            handed_answers,
+            question,
+            report_progress,
+            folder,
+            open_second_attempt=lambda: _open_attempt(run, folder, report_progress),
         )
-    return _ask_model(run, question, folder, tell)
+    return _ask_model(run, question, folder, report_progress)
 
 
 def _make_question(run: EvaluationRun) -> Question:
@@ -109,29 +114,31 @@ def _make_question(run: EvaluationRun) -> Question:
         rows=partial(read_set_rows, version),
         seed=run.seed,
         sp_model=settings.SP_BLEU_MODEL,
-        read=partial(prepare_for_models, task.config, task),
-        checked=read_checked_paraphrases(version),
+        prepare_inputs=partial(prepare_for_models, task.config, task),
+        checked_paraphrases=read_checked_paraphrases(version),
     )
 
 
 def _score_predictions_file(
-    submission: Submission, question: Question, folder: Path, tell: Tell
-) -> Evaluated:
+    submission: Submission, question: Question, folder: Path, report_progress: ProgressCallback
+) -> EvaluationResult:
     with submission.file.open("rb") as file, gzip.open(file) as lines:
-        return score_file(question, lines, tell, folder)
+        return score_file(question, lines, report_progress, folder)
 
 
-def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell) -> Evaluated:
+def _ask_model(
+    run: EvaluationRun, question: Question, folder: Path, report_progress: ProgressCallback
+) -> EvaluationResult:
     """Ask the model about the set, or about its perturbed variants, and score the answers."""
-    # Looked up first: without a plain run there is nothing to compare with, and nobody is asked.
+    # Looked up first: without a plain run there is nothing to compare with.
     plain_run = None
     if run.suite != Suite.PLAIN:
         plain_run = _find_plain_run(run)
     if is_remote(run.submission):
         _check_consent(run)
         # Before the first example leaves: a worker may die between the two.
-        note_exposed(run.version)
-    with _open_attempt(run, folder, tell) as attempt:
+        record_exposure(run.version)
+    with _open_attempt(run, folder, report_progress) as attempt:
         if plain_run is None:
             evaluation = evaluate_set(question, attempt)
         else:
@@ -141,19 +148,21 @@ def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell)
     return evaluation
 
 
-def _check_engine(evaluation: Evaluated, runner: Runner) -> None:
+def _check_engine(evaluation: EvaluationResult, runner: Runner) -> None:
     """Raise NoEngine if the container engine stopped responding, so that the run waits for it."""
     has_failed = evaluation.ending.outcome == Outcome.INFRASTRUCTURE
     if has_failed and runner.name.startswith("docker") and not has_engine():
-        raise NoEngine(NO_ENGINE)
+        raise NoEngine(NO_ENGINE_MESSAGE)
 
 
 @contextmanager
-def _open_attempt(run: EvaluationRun, folder: Path, tell: Tell) -> Iterator[Attempt]:
+def _open_attempt(
+    run: EvaluationRun, folder: Path, report_progress: ProgressCallback
+) -> Iterator[Attempt]:
     """Provide the run's model with its runner and limits, which exist only inside the block."""
-    fetching = partial(tell, 0, gettext_noop("fetching the model"))
-    with open_model(run.submission, run, fetching) as (model, runner):
-        yield Attempt(model, runner, machine_limits(), tell, folder)
+    report_fetching = partial(report_progress, 0, gettext_noop("fetching the model"))
+    with open_model(run.submission, run, report_fetching) as (model, runner):
+        yield Attempt(model, runner, get_machine_limits(), report_progress, folder)
 
 
 def _check_consent(run: EvaluationRun) -> None:
@@ -164,7 +173,7 @@ def _check_consent(run: EvaluationRun) -> None:
     """
     if not EvaluationSet.objects.filter(versions=run.version, may_leave=True).exists():
         raise ImpossibleJob(
-            gettext_noop("The set's inputs may not leave this site any more, so nobody was asked."),
+            gettext_noop("This set's inputs can no longer leave the site, so we sent nothing."),
             outcome=Outcome.INFRASTRUCTURE,
         )
 
@@ -172,7 +181,8 @@ def _check_consent(run: EvaluationRun) -> None:
 def _find_plain_run(run: EvaluationRun) -> EvaluationRun:
     """Return the plain run with which a perturbed run is compared.
 
-    Raises ImpossibleJob if there is none or it failed; its outcome is then the perturbed run's too.
+    Raises ImpossibleJob if the plain run failed, with that run's outcome, or if there is none,
+    with INFRASTRUCTURE.
     """
     plain_runs = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
@@ -182,10 +192,10 @@ def _find_plain_run(run: EvaluationRun) -> EvaluationRun:
         return counting_run
     last_run = plain_runs.order_by("-number").first()
     if last_run is None:
-        raise ImpossibleJob(NO_RESULT_YET, outcome=Outcome.INFRASTRUCTURE)
+        raise ImpossibleJob(NO_RESULT_YET_MESSAGE, outcome=Outcome.INFRASTRUCTURE)
     if last_run.may_repeat:
-        raise ImpossibleJob(NO_RESULT_YET, outcome=last_run.outcome)
-    raise ImpossibleJob(NO_RESULT, outcome=last_run.outcome)
+        raise ImpossibleJob(NO_RESULT_YET_MESSAGE, outcome=last_run.outcome)
+    raise ImpossibleJob(NO_RESULT_MESSAGE, outcome=last_run.outcome)
 
 
 def _read_answers(run: EvaluationRun) -> Iterator[Answer | None]:
@@ -194,7 +204,7 @@ def _read_answers(run: EvaluationRun) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
-def store_outcome(run: EvaluationRun, evaluation: Evaluated) -> None:
+def store_outcome(run: EvaluationRun, evaluation: EvaluationResult) -> None:
     """Store the outcome of a run and its scores in one transaction, if the lease is still held.
 
     A failure of the model ends the run. A success stores the predictions, then the scores and the
@@ -209,13 +219,13 @@ def store_outcome(run: EvaluationRun, evaluation: Evaluated) -> None:
     if ending.outcome == Outcome.AWAY:
         raise ServerAway(ending.sentence, has_answered=ending.usage.answers > 0)
     if evaluation.predictions is None:
-        leases.fail(run, ending.sentence, **_make_columns(evaluation))
+        leases.fail_job(run, ending.sentence, **_make_columns(evaluation))
         store_agreement(run, evaluation)
     else:
         _store_scores(run, evaluation, evaluation.predictions)
 
 
-def _make_columns(evaluation: Evaluated) -> dict[str, Any]:
+def _make_columns(evaluation: EvaluationResult) -> dict[str, Any]:
     """Return the run's columns that are known whether or not the model succeeded."""
     ending = evaluation.ending
     notes = [f"{number.metric}: {number.note}" for number in evaluation.numbers if number.note]
@@ -231,22 +241,24 @@ def _make_columns(evaluation: Evaluated) -> dict[str, Any]:
     }
 
 
-def _store_scores(run: EvaluationRun, evaluation: Evaluated, predictions: Path) -> None:
+def _store_scores(run: EvaluationRun, evaluation: EvaluationResult, predictions: Path) -> None:
     """Store predictions and scores, and end the run. Raises LeaseLost."""
-    # Both take long on a large set, so they come before the transaction.
-    seen_count = count_seen(run)
+    # Both are slow on a large set, so they come before the transaction.
+    seen_count = count_seen_examples(run)
     stored_name = predictions_path(run, "")
-    if not default_storage.exists(stored_name):  # `patiently` calls again after a broken database
+    if not default_storage.exists(
+        stored_name
+    ):  # `call_patiently` calls again after a broken database
         with predictions.open("rb") as file:
             stored_name = default_storage.save(stored_name, File(file))
     columns = _make_columns(evaluation)
     try:
         with transaction.atomic():
-            # Under its lock, which the end of the transaction frees: of two runs that end at once
+            # Under its lock, held until the transaction ends, so that of two runs that end at once
             # the second counts the first.
             is_shown = decide_if_shown(run)
             columns["warnings"] += make_seen_warnings(run, seen_count, is_shown=is_shown)
-            if _may_tell_exchanged(run):
+            if _may_warn_of_exchanged_labels(run):
                 columns["warnings"] += make_exchanged_warnings(evaluation.exchanged)
             leases.finish_job(
                 run, predictions=stored_name, is_shown=is_shown, seen=seen_count, **columns
@@ -255,14 +267,14 @@ def _store_scores(run: EvaluationRun, evaluation: Evaluated, predictions: Path) 
             Score.objects.bulk_create(scores, batch_size=500)  # slices can make thousands of them
             store_agreement(run, evaluation)
     except leases.LeaseLost:
-        # The lease is also lost when an earlier call had stored everything before its connection
-        # broke: then a row names the file, and it has to stay.
+        # The lease is also lost if an earlier call stored everything before its connection
+        # broke. Then a row refers to the file, which has to stay.
         if not EvaluationRun.objects.filter(pk=run.pk, predictions=stored_name).exists():
             default_storage.delete(stored_name)
         raise
 
 
-def _may_tell_exchanged(run: EvaluationRun) -> bool:
+def _may_warn_of_exchanged_labels(run: EvaluationRun) -> bool:
     """Return whether the submitter may be warned that labels look swapped.
 
     The warning reveals a little more than the scores do. It is limited to sets whose correct
@@ -280,5 +292,5 @@ def _make_score(run: EvaluationRun, number: Number) -> Score:
     del columns["note"]
     version = 1
     if metric := METRICS.get(number.metric):
-        version = metric.version_for(run.submission.task.config.language)
+        version = metric.get_version_for(run.submission.task.config.language)
     return Score(run=run, metric_version=version, **columns)

@@ -1,4 +1,4 @@
-"""Folders of models on this machine: filled once, kept while used, the least recent removed."""
+"""Cache model folders on this machine, and remove the least recently used when space runs out."""
 
 import fcntl
 import os
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from evaluation.contract import Beat
+from evaluation.contract import BeatCallback
 from evaluation.heartbeat import CHUNK_BYTES, BeatingFile
-from evaluation.isolation.uploads.model_folders import files
+from evaluation.isolation.uploads.model_folders import list_files
 from evaluation.training.folders import make_atomic_folder
 
 WAIT_SECONDS = 0.5
@@ -20,83 +20,85 @@ WAIT_SECONDS = 0.5
 
 @contextmanager
 def open_cached_folder(
-    cache: Path, name: str, fill: Callable[[Path], None], most_bytes: int, beat: Beat
+    cache: Path, name: str, fill: Callable[[Path], None], max_bytes: int, beat: BeatCallback
 ) -> Iterator[Path]:
     """Provide the folder `name` of the cache, which is not removed during the block.
 
     The first process on this machine fills it, then removes the least recently used folders until
-    at most `most_bytes` remain; other processes wait. Passes on the exceptions of `fill` and
+    at most `max_bytes` remain; other processes wait. Passes on the exceptions of `fill` and
     `beat`.
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
-    # Users of the folder share the lock; filling and removing need it exclusively. The kernel frees
-    # it with its process, so a killed worker keeps nobody out.
+    # Users of the folder share the lock; filling and removing need it exclusively. It ends with
+    # its process, so a killed worker does not block others.
     with (cache / f"{name}.lock").open("a") as lock:
-        _wait(lock, fcntl.LOCK_SH, beat)
-        while not folder.exists():  # between two locks somebody may remove it again
-            _wait(lock, fcntl.LOCK_EX, beat)
+        _wait_for_lock(lock, fcntl.LOCK_SH, beat)
+        while not folder.exists():  # it may be removed between two locks
+            _wait_for_lock(lock, fcntl.LOCK_EX, beat)
             if not folder.exists():  # another process may have filled it while this one waited
                 with make_atomic_folder(folder) as new_folder:
                     fill(new_folder)
-            _wait(lock, fcntl.LOCK_SH, beat)
-            _make_room(cache, most_bytes)
+            _wait_for_lock(lock, fcntl.LOCK_SH, beat)
+            _make_room(cache, max_bytes)
         os.utime(lock.name)  # the time of its last use, by which `_make_room` chooses
         yield folder
 
 
-def _wait(lock: IO[str], kind: int, beat: Beat) -> None:
+def _wait_for_lock(lock: IO[str], operation: int, beat: BeatCallback) -> None:
     """Take the lock; call `beat` while another process holds it."""
     while True:
         try:
-            return fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            return fcntl.flock(lock, operation | fcntl.LOCK_NB)
         except BlockingIOError:
             beat()
             time.sleep(WAIT_SECONDS)
 
 
-def _make_room(cache: Path, most_bytes: int) -> None:
-    """Remove unused folders, least recently used first, until the cache is within `most_bytes`."""
+def _make_room(cache: Path, max_bytes: int) -> None:
+    """Remove unused folders, least recently used first, until the cache is within `max_bytes`."""
     locks = sorted(cache.glob("*.lock"), key=lambda path: path.stat().st_mtime)
-    sizes = {path: sum(file.stat().st_size for file in files(_of(path))) for path in locks}
+    sizes = {
+        path: sum(file.stat().st_size for file in list_files(_get_folder(path))) for path in locks
+    }
     for path in locks:
-        if sum(sizes.values()) <= most_bytes:
+        if sum(sizes.values()) <= max_bytes:
             return
         with path.open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # somebody uses it
+            except BlockingIOError:  # it is in use
                 continue
-            shutil.rmtree(_of(path), ignore_errors=True)
+            shutil.rmtree(_get_folder(path), ignore_errors=True)
             sizes[path] = 0
 
 
-def _of(lock: Path) -> Path:
+def _get_folder(lock: Path) -> Path:
     return lock.with_suffix("")
 
 
-def pack_folder(folder: Path, target: IO[bytes], beat: Beat) -> None:
+def pack_folder(folder: Path, target: IO[bytes], beat: BeatCallback) -> None:
     """Write a folder's files as an uncompressed tar, because weights do not compress.
 
     Every file in the tar is readable by all users.
     """
 
-    def public(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        # The same files make the same bytes, whoever packs them and when.
+    def make_public(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        # The same files always give the same bytes, whoever packs them.
         member.mode, member.mtime = 0o644, 0
         member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
         return member
 
     stream: Any = BeatingFile(target, beat)  # tarfile only writes to it
     with tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK_BYTES, dereference=True) as archive:
-        for path in files(folder):
-            archive.add(path, path.relative_to(folder).as_posix(), filter=public)
+        for path in list_files(folder):
+            archive.add(path, path.relative_to(folder).as_posix(), filter=make_public)
 
 
-def unpack_folder(source: IO[bytes], folder: Path, beat: Beat) -> None:
+def unpack_folder(source: IO[bytes], folder: Path, beat: BeatCallback) -> None:
     """Unpack the files that `pack_folder` wrote. Raises TarError for anything else.
 
-    Without the filters of `extractall`, which are newer than Debian 12's Python 3.11.2.
+    Does not use the filters of `extractall`, which Debian 12's Python 3.11.2 lacks.
     """
     stream: Any = BeatingFile(source, beat)  # tarfile only reads it
     with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK_BYTES) as archive:
@@ -105,7 +107,7 @@ def unpack_folder(source: IO[bytes], folder: Path, beat: Beat) -> None:
             content = None
             if member.isreg():
                 content = archive.extractfile(member)
-            # Our own tar, but read as a stranger's: nothing is ever written outside the folder.
+            # Our own tar, but read like an untrusted one: nothing is written outside the folder.
             if content is None or not path.resolve().is_relative_to(folder.resolve()):
                 raise tarfile.TarError(f"{member.name} is no file of a model.")
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""One job on a Ray cluster: `python -m evaluation.runs.ray_driver`, a process that no job outlives.
+"""Run one job on a Ray cluster, in a process of its own: `python -m evaluation.runs.ray_driver`.
 
-Ray ends a process that has lost its cluster, and the tasks of a process that has ended; so neither
-harms the worker of the queue, whose lease alone says whose the job is. Reads a pickled `Job`, or a
-`ProcessRequest` and `ErrandRequest`s, and writes pickled pairs of a word and a value. No Django.
+Ray ends a process that has lost its cluster, and the tasks of a process that has ended. Neither
+harms the queue's worker, whose lease alone decides who has the job. Reads a pickled `ClusterJob`,
+or a `ProcessRequest` followed by `ErrandRequest`s. Writes pickled pairs of a word and a value. No
+Django.
 """
 
 import os
@@ -18,9 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
-from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, NotNow, Outcome, Runnable
-from evaluation.heartbeat import no_beat
-from evaluation.isolation.sandbox.choose import choose_runner, is_required
+from evaluation.contract import (
+    BASE_IMAGE,
+    GIB,
+    PLAN_PART,
+    REST_PART,
+    Ending,
+    NotNow,
+    Outcome,
+    Runnable,
+)
+from evaluation.heartbeat import skip_beat
+from evaluation.isolation.sandbox.choose import choose_runner, is_sandbox_required
 from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.runs.model_cache import pack_folder
@@ -28,8 +38,8 @@ from evaluation.runs.ray_node import (
     ITEM,
     Errand,
     ErrandActor,
-    MakeRunner,
     Parcel,
+    RunnerFactory,
     ShardResult,
     ShardWork,
     compute_release_digest,
@@ -37,35 +47,37 @@ from evaluation.runs.ray_node import (
 )
 from evaluation.runs.shards import LineFile, MergedEnding, cut_batches, cut_lines
 
-PIECE_BYTES = 2**26  # bytes of a model that travel together
-MOST_PENDING = 64  # shards submitted to Ray: more wait here, not in its memory
-MOST_TRIES = 4  # of a shard or an errand whose nodes die
+PIECE_BYTES = 2**26  # bytes of a model that are sent together
+MAX_PENDING_SHARDS = 64  # shards submitted to Ray; others wait here, not in its memory
+MAX_TRIES = 4  # for a shard or an errand whose nodes die
 CANCEL_SECONDS = 15.0  # for sandboxes to be removed after a cancelled run
 NOT_NOW, ANSWERS, ENDED, FAILED = "not now", "answers", "ended", "failed"
-DOCKER, MEASURE = "docker", "measure"
-"""Resources of our own that nodes offer: sandboxes, and a machine that is set apart to measure."""
+DOCKER_RESOURCE, MEASURE_RESOURCE = "docker", "measure"
+"""Our own resources that nodes may offer: sandboxes, and a machine reserved for measurements."""
 RAY_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-"""The names of Ray's own resources, as arguments."""
-NO_CLUSTER = "It waits for the Ray cluster, which does not answer."
-NO_NODE = "It waits for a node of the Ray cluster that offers {}."
-CLUSTER_FAILED = "The cluster that runs models failed ({})."
+"""Ray's own resources: the argument that requests each of them."""
+NO_CLUSTER_MESSAGE = "It waits for the Ray cluster, which does not answer."
+NO_NODE_MESSAGE = "It waits for a node of the Ray cluster that offers {}."
+CLUSTER_FAILED_MESSAGE = "The cluster that runs models failed ({})."
 POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Job:
-    """A run on the cluster. address: as for `ray.init`. shard: the examples in one shard.
+class ClusterJob:
+    """A run on the cluster.
 
-    The other fields are the arguments of `Runner.run`.
+    address: as for `ray.init`. shard_size: the number of examples in one shard. key: as for
+    `DockerRunner`. make_runner: makes the runner of a shard on its node. The other fields are the
+    arguments of `Runner.run`.
     """
 
     address: str
-    shard: int
+    shard_size: int
     key: str
     model: Runnable
     inputs: Path
     limits: Limits
-    make_runner: MakeRunner = choose_runner
+    make_runner: RunnerFactory = choose_runner
 
 
 @dataclass(frozen=True)
@@ -83,48 +95,52 @@ class ProcessRequest:
 class ErrandRequest:
     """A request to a process on a node: an `Errand` whose folders are on this machine.
 
-    Bytes that it yields are written to `target`.
-    If the node dies, another node starts it from the beginning: `target` is rewritten, and other
-    items are yielded twice.
+    Bytes that the function yields are written to `target`.
+    If the node dies, another node starts the errand from the beginning: `target` is rewritten, and
+    other items are yielded twice.
     """
 
-    do: Callable[..., Iterator[Any]]
+    function: Callable[..., Iterator[Any]]
     arguments: Sequence[Any]
     folders: Mapping[str, Path] = field(default_factory=dict)
     target: Path | None = None
 
 
-Tell = Callable[[str, Any], None]
+ReportCallback = Callable[[str, Any], None]
 
 
 def main() -> None:
     """Do the job read from standard input, and write its messages to standard output."""
     with os.fdopen(os.dup(1), "wb") as output_file:
-        os.dup2(2, 1)  # what libraries print is no message, and goes to the log
+        os.dup2(2, 1)  # output of libraries is not a message, and goes to the log
         errand_queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=[errand_queue], daemon=True).start()
+        threading.Thread(target=_queue_requests, args=[errand_queue], daemon=True).start()
 
-        def tell(word: str, value: Any) -> None:
+        def send_report(word: str, value: Any) -> None:
             pickle.dump((word, value), output_file)
             output_file.flush()
 
         try:
             match errand_queue.get():
-                case Job() as job:
+                case ClusterJob() as job:
                     with RunConnection(job) as cluster:
                         signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
-                        tell(ENDED, (cluster.run(partial(tell, ANSWERS)), cluster.runner))
-                case ProcessRequest() as place:
-                    with NodeConnection(place) as connection:
+                        send_report(
+                            ENDED, (cluster.run(partial(send_report, ANSWERS)), cluster.runner)
+                        )
+                case ProcessRequest() as process_request:
+                    with NodeConnection(process_request) as connection:
                         signal.signal(signal.SIGTERM, _stop)
-                        while True:  # until `_listen` sees that the worker has closed the pipe
-                            connection.do(_wait_for_request(errand_queue), tell)
-        except NotNow as why:
-            tell(NOT_NOW, str(why))
-    os._exit(0)  # at once, whatever threads of Ray are still alive
+                        while (
+                            True
+                        ):  # until `_queue_requests` sees that the worker has closed the pipe
+                            connection.do_request(_wait_for_request(errand_queue), send_report)
+        except NotNow as error:
+            send_report(NOT_NOW, str(error))
+    os._exit(0)  # at once, even if threads of Ray are still alive
 
 
-def _listen(errand_queue: "queue.SimpleQueue[Any]") -> None:
+def _queue_requests(errand_queue: "queue.SimpleQueue[Any]") -> None:
     """Queue the requests of the worker, and end this process when the input ends.
 
     A worker may be killed while it writes a request, so unreadable input counts as the end.
@@ -140,11 +156,11 @@ def _listen(errand_queue: "queue.SimpleQueue[Any]") -> None:
 
 
 def _wait_for_request(errand_queue: "queue.SimpleQueue[Any]") -> ErrandRequest:
-    """Wait for the next request."""
+    """Wait for the next request, and return it."""
     while True:
         try:
-            ask: ErrandRequest = errand_queue.get(timeout=POLL_SECONDS)
-            return ask
+            request: ErrandRequest = errand_queue.get(timeout=POLL_SECONDS)
+            return request
         except queue.Empty:  # Python handles signals in between
             pass
 
@@ -167,50 +183,54 @@ class Cluster:
         try:
             # The logs of the tasks stay on their nodes: this process's output is messages.
             ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
-            self._nodes = self._alive()
-        except Exception as error:  # Ray and gRPC raise many kinds
+            self._nodes = self._list_alive_nodes()
+        except Exception as error:  # Ray and gRPC raise many kinds of errors
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            raise NotNow(NO_CLUSTER) from None
+            raise NotNow(NO_CLUSTER_MESSAGE) from None
         return self
 
     def __exit__(self, *error: object) -> None:
         self.ray.shutdown()
 
-    def _alive(self) -> list[Mapping[str, float]]:
+    def _list_alive_nodes(self) -> list[Mapping[str, float]]:
         """Return the resources of each node that is alive."""
         return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
 
-    def offers(self, name: str) -> bool:
+    def is_offered(self, name: str) -> bool:
         """Return whether any node offers a resource."""
         return any(name in node for node in self._nodes)
 
-    def first(self, references: Sequence[Any], needs: Iterable[Mapping[str, float]]) -> Any:
+    def wait_for_first(
+        self, references: Sequence[Any], needs: Iterable[Mapping[str, float]]
+    ) -> Any:
         """Wait for the first of several results, and return its reference.
 
         needs: the resources that each one requires.
         Raises NotNow if the last node that offers them died, because Ray would wait forever.
         """
         while not (ready_references := self.ray.wait(references, timeout=POLL_SECONDS)[0]):
-            with suppress(Exception):  # of many kinds, while Ray's own store starts again
-                self._nodes = self._alive()
-            for each in needs:
-                self._check(each)
+            with suppress(Exception):  # many kinds of errors, while Ray's own store restarts
+                self._nodes = self._list_alive_nodes()
+            for node_needs in needs:
+                self._check_needs(node_needs)
         return ready_references[0]
 
-    def _check(self, needs: Mapping[str, float]) -> None:
+    def _check_needs(self, needs: Mapping[str, float]) -> None:
         """Raise NotNow unless a node offers all of `needs`."""
         for node in self._nodes:
             if all(node.get(name, 0) >= needs[name] for name in needs):
                 return
-        words = ", ".join(_describe_resource(name, amount) for name, amount in needs.items())
-        raise NotNow(NO_NODE.format(words))
+        resource_texts = ", ".join(
+            _describe_resource(name, amount) for name, amount in needs.items()
+        )
+        raise NotNow(NO_NODE_MESSAGE.format(resource_texts))
 
-    def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
+    def choose_node(self, needs: Mapping[str, float]) -> dict[str, Any]:
         """Return the Ray options that place a task or an actor.
 
         Raises NotNow if no node meets `needs`.
         """
-        self._check(needs)
+        self._check_needs(needs)
         options: dict[str, Any] = {}
         our_resources = {}
         for name, amount in needs.items():
@@ -220,16 +240,16 @@ class Cluster:
                 our_resources[name] = amount
         return {**options, "resources": our_resources, "scheduling_strategy": "SPREAD"}
 
-    def packed(self, folder: Path | None) -> Parcel | None:
+    def pack_folder(self, folder: Path | None) -> Parcel | None:
         """Put the files of a folder into the object store, and return a reference to them.
 
-        None for None.
+        Returns None if `folder` is None.
         """
         if folder is None:
             return None
-        pieces = _Store(self.ray.put)
-        pack_folder(folder, pieces, no_beat)  # type: ignore[arg-type]
-        return Parcel(digest_folder(folder, no_beat), pieces.done())
+        pieces = _PieceStore(self.ray.put)
+        pack_folder(folder, pieces, skip_beat)  # type: ignore[arg-type]
+        return Parcel(digest_folder(folder, skip_beat), pieces.finish())
 
 
 def _describe_resource(name: str, amount: float) -> str:
@@ -241,43 +261,47 @@ def _describe_resource(name: str, amount: float) -> str:
 class NodeConnection(Cluster):
     """A connection to a process on a node, which does one errand after the other."""
 
-    def __init__(self, place: ProcessRequest) -> None:
-        super().__init__(place.address)
-        self._place = place
+    def __init__(self, process_request: ProcessRequest) -> None:
+        super().__init__(process_request.address)
+        self._process_request = process_request
         self._process: Any = None
         self._parcels: dict[Path, Parcel | None] = {}
 
-    def do(self, ask: ErrandRequest, tell: Tell) -> None:
-        """Do the errand of a request, and call `tell` with each item, then with the end.
+    def do_request(self, request: ErrandRequest, send_report: ReportCallback) -> None:
+        """Do the errand of a request, and call `send_report` with each item, then with the end.
 
-        The end is ENDED with None or the exception that the errand raised, or FAILED with a message
-        after TRIES attempts. Raises NotNow.
+        The end is ENDED with None or the exception that the errand raised. After MAX_TRIES
+        attempts, it is FAILED with a message. Raises NotNow.
         """
-        folders = {name: self._carried(folder) for name, folder in ask.folders.items()}
-        errand = Errand(ask.do, ask.arguments, folders, compute_release_digest())
-        for _ in range(MOST_TRIES):
+        folders = {name: self._pack_folder_once(folder) for name, folder in request.folders.items()}
+        errand = Errand(request.function, request.arguments, folders, compute_release_digest())
+        for _ in range(MAX_TRIES):
             try:
-                return tell(ENDED, self._done(errand, ask.target, tell))
+                return send_report(ENDED, self._do_errand(errand, request.target, send_report))
             except self.ray.exceptions.RayError as error:
                 print(error, file=sys.stderr)
                 self._process, failure = None, type(error).__name__
-        tell(FAILED, CLUSTER_FAILED.format(failure))
+        send_report(FAILED, CLUSTER_FAILED_MESSAGE.format(failure))
 
-    def _done(self, errand: Errand, target: Path | None, tell: Tell) -> Exception | None:
+    def _do_errand(
+        self, errand: Errand, target: Path | None, send_report: ReportCallback
+    ) -> Exception | None:
         """Do the errand, and return the exception that it raised, or None.
 
         Raises NotNow, and RayError if the process on the node has died.
         """
         if self._process is None:
-            self._process = self.ray.remote(**self.placed(self._place.needs))(ErrandActor).remote()
-        stream = self._process.do.options(num_returns="streaming").remote(errand)
+            self._process = self.ray.remote(**self.choose_node(self._process_request.needs))(
+                ErrandActor
+            ).remote()
+        stream = self._process.do_errand.options(num_returns="streaming").remote(errand)
         with ExitStack() as stack:
             file = None
-            if target:  # opened here, so that a second try begins it again
+            if target:  # opened here, so that a second attempt starts it again
                 file = stack.enter_context(target.open("wb"))
             while True:
-                # `next` would wait forever for a node that has died; this notices.
-                self.first([stream], [self._place.needs])
+                # `next` would wait forever for a node that has died, but this notices it.
+                self.wait_for_first([stream], [self._process_request.needs])
                 try:
                     word, value = self.ray.get(next(stream))
                 except StopIteration:
@@ -287,18 +311,18 @@ class NodeConnection(Cluster):
                 if file and isinstance(value, bytes):
                     file.write(value)
                 else:
-                    tell(ITEM, value)
+                    send_report(ITEM, value)
 
-    def _carried(self, folder: Path) -> Parcel:
+    def _pack_folder_once(self, folder: Path) -> Parcel:
         if folder not in self._parcels:
-            self._parcels[folder] = self.packed(folder)
+            self._parcels[folder] = self.pack_folder(folder)
         return cast("Parcel", self._parcels[folder])
 
 
 class RunConnection(Cluster):
     """A connection to a cluster for one run."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ClusterJob) -> None:
         super().__init__(job.address)
         self.job, self.runner = job, ""
         self._pending: dict[Any, int] = {}
@@ -313,47 +337,50 @@ class RunConnection(Cluster):
             self.ray.wait(tasks, num_returns=len(tasks), timeout=CANCEL_SECONDS)
         super().__exit__(*error)
 
-    def run(self, tell: Callable[[Sequence[bytes]], None]) -> Ending:
+    def run(self, send_report: Callable[[Sequence[bytes]], None]) -> Ending:
         """Run all shards, and return their combined ending. Raises NotNow.
 
-        tell: called with the answers of each shard when it ends.
+        A shard that fails ends the run with its own ending. send_report: called with the answers of
+        each shard when it ends.
         """
         merged_ending = MergedEnding(self.job.limits)
         try:
-            for number, result in self.shards():
+            for number, result in self.iterate_shards():
                 if result.ending.outcome != Outcome.OK:
                     return result.ending
                 merged_ending.add(number, result.ending, result.answers)
-                tell(result.answers)
-        except LimitExceeded as over:
-            return over.ending
+                send_report(result.answers)
+        except LimitExceeded as error:
+            return error.ending
         except self.ray.exceptions.RayError as error:
             print(error, file=sys.stderr)
-            sentence = CLUSTER_FAILED.format(type(error).__name__)
+            sentence = CLUSTER_FAILED_MESSAGE.format(type(error).__name__)
             return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
-        return merged_ending.ending()
+        return merged_ending.merge_endings()
 
-    def shards(self) -> Iterator[tuple[int, ShardResult]]:
+    def iterate_shards(self) -> Iterator[tuple[int, ShardResult]]:
         """Yield the number and the result of each shard as it ends."""
-        for number, work in enumerate(self._works(self._carried())):
-            self._pending[self._begin(work, measures=number == 0)] = number
-            if len(self._pending) >= MOST_PENDING:  # wait for one before the next is submitted
-                yield self._next()
+        for number, work in enumerate(self._split_work(self._pack_work())):
+            self._pending[self._submit_shard(work, is_measured=number == 0)] = number
+            if (
+                len(self._pending) >= MAX_PENDING_SHARDS
+            ):  # wait for one before the next is submitted
+                yield self._take_next_result()
         while self._pending:
-            yield self._next()
+            yield self._take_next_result()
 
-    def _next(self) -> tuple[int, ShardResult]:
+    def _take_next_result(self) -> tuple[int, ShardResult]:
         pending = list(self._pending)
-        reference = self.first(pending, [self._needs[task] for task in pending])
+        reference = self.wait_for_first(pending, [self._needs[task] for task in pending])
         result: ShardResult = self.ray.get(reference)
         self.runner = f"ray-{result.runner}"
         return self._pending.pop(reference), result
 
-    def _carried(self) -> ShardWork:
+    def _pack_work(self) -> ShardWork:
         """Return the whole set as work whose model is in the object store."""
         model = self.job.model
         runner = "process"
-        if model.image or self.offers(DOCKER) or is_required():
+        if model.image or self.is_offered(DOCKER_RESOURCE) or is_sandbox_required():
             runner = "docker"
         return ShardWork(
             self.job.key,
@@ -362,77 +389,80 @@ class RunConnection(Cluster):
             self.job.limits,
             b"",
             compute_release_digest(),
-            folder=self.packed(model.folder),
-            lora=self.packed(model.lora),
-            image=self._saved(model.image),
+            folder=self.pack_folder(model.folder),
+            lora=self.pack_folder(model.lora),
+            image=self._pack_image(model.image),
         )
 
-    def _works(self, whole_work: ShardWork) -> Iterator[ShardWork]:
+    def _split_work(self, whole_work: ShardWork) -> Iterator[ShardWork]:
         """Yield the work of each shard. Speed is measured on the first one."""
-        lines, shard_size = LineFile(self.job.inputs), self.job.shard
+        lines, shard_size = LineFile(self.job.inputs), self.job.shard_size
         if len(lines) <= shard_size:
             yield replace(whole_work, inputs=self.job.inputs.read_bytes())
-        elif whole_work.folder is None:  # an image, which answers as it likes
+        elif whole_work.folder is None:  # an image, whose batches are its own
             for number, shard_lines in enumerate(cut_lines(len(lines), shard_size)):
                 yield replace(
-                    whole_work, key=f"{whole_work.key}-{number}", inputs=lines.plain(shard_lines)
+                    whole_work,
+                    key=f"{whole_work.key}-{number}",
+                    inputs=lines.read_lines(shard_lines),
                 )
         else:
-            # Padding changes the last digits of answers, so batches stay those of the whole set.
-            shards = cut_batches(lines.batches(self._plan(whole_work)), shard_size)
+            # Padding changes the last digits of answers, so use the batches of the whole set.
+            shards = cut_batches(lines.build_batches(self._plan_batches(whole_work)), shard_size)
             for number, shard in enumerate(shards):
                 model = whole_work.model
-                if number > 0:  # only the first times examples that are asked alone
-                    model = replace(model, part=REST)
-                key, inputs = f"{whole_work.key}-{number}", lines.text(shard)
+                if number > 0:  # only the first shard measures examples that are sent alone
+                    model = replace(model, part=REST_PART)
+                key, inputs = f"{whole_work.key}-{number}", lines.build_shard_text(shard)
                 yield replace(whole_work, key=key, model=model, inputs=inputs)
 
-    def _plan(self, whole_work: ShardWork) -> Sequence[bytes]:
+    def _plan_batches(self, whole_work: ShardWork) -> Sequence[bytes]:
         """Return the batches of the whole set, as the harness divides it. Raises LimitExceeded."""
         work = replace(
             whole_work,
             key=f"{whole_work.key}-plan",
-            model=replace(whole_work.model, part=PLAN),
+            model=replace(whole_work.model, part=PLAN_PART),
             inputs=self.job.inputs.read_bytes(),
         )
-        self._pending[self._begin(work)] = -1
-        result = self._next()[1]
+        self._pending[self._submit_shard(work)] = -1
+        result = self._take_next_result()[1]
         if result.ending.outcome != Outcome.OK:
             raise LimitExceeded(result.ending)
         return result.answers
 
-    def _begin(self, work: ShardWork, *, measures: bool = False) -> Any:
+    def _submit_shard(self, work: ShardWork, *, is_measured: bool = False) -> Any:
         """Submit a shard and return its reference. Ray submits it again if its node dies.
 
-        Raises NotNow if no node of the cluster meets its requirements.
+        is_measured: whether the shard's speed counts, for which a reserved machine is used if there
+        is one. Raises NotNow if no node of the cluster meets its requirements.
         """
         limits = work.limits
         needs = {"CPU": limits.threads, "memory": limits.memory_bytes}
-        # Speed is compared between models, so the shard that is measured goes to a machine that
-        # does nothing else, where the cluster has one.
-        if measures and self.offers(MEASURE):
-            needs[MEASURE] = 1
+        # Speed is compared between models, so the measured shard is sent to a machine that
+        # does nothing else, if the cluster has one.
+        if is_measured and self.is_offered(MEASURE_RESOURCE):
+            needs[MEASURE_RESOURCE] = 1
         elif work.runner == "docker":
-            needs[DOCKER] = 1
+            needs[DOCKER_RESOURCE] = 1
         if work.model.gpu:
             needs["GPU"] = 1
-        task = self.ray.remote(**self.placed(needs), max_retries=MOST_TRIES - 1)(run_shard)
+        task = self.ray.remote(**self.choose_node(needs), max_retries=MAX_TRIES - 1)(run_shard)
         reference = task.remote(work, self.job.make_runner)
         self._needs[reference] = needs
         return reference
 
-    def _saved(self, image: str | None) -> Parcel | None:
-        if image in (None, BASE_IMAGE):  # nodes have the image in which metrics run
+    def _pack_image(self, image: str | None) -> Parcel | None:
+        if image in (None, BASE_IMAGE):  # nodes already have the image in which metrics run
             return None
-        from evaluation.isolation.sandbox.images import save_image
+        from evaluation.isolation.sandbox.images import stream_image
 
-        pieces = _Store(self.ray.put)
-        for data in save_image(image):
-            pieces.write(data)
-        return Parcel(image, pieces.done())
+        pieces = _PieceStore(self.ray.put)
+        for block in stream_image(image):
+            pieces.write(block)
+        return Parcel(image, pieces.finish())
 
 
-class _Store:
+class _PieceStore:
     """A write-only file whose content goes into Ray's object store in pieces."""
 
     def __init__(self, put: Callable[[bytes], Any]) -> None:
@@ -445,7 +475,7 @@ class _Store:
             del self._buffer[:PIECE_BYTES]
         return len(data)
 
-    def done(self) -> Sequence[Any]:
+    def finish(self) -> Sequence[Any]:
         """Store the rest of the buffer, and return the references to all pieces."""
         if self._buffer:
             self._pieces.append(self._put(bytes(self._buffer)))

@@ -1,4 +1,7 @@
-"""Language models of this site in a process of a node, asked like our model server. No Django."""
+"""Run this site's language models on a cluster node, and call them like our model server.
+
+No Django.
+"""
 
 import asyncio
 import json
@@ -21,10 +24,10 @@ from serving.errors import (
     TryLaterError,
 )
 from serving.registry import ModelRegistry
-from serving.spec import PACKAGE, ModelSpec, find_weights
-from tasks.targets.endpoints.addresses import Allowed
-from tasks.targets.endpoints.base import EndpointError, misconfigured
-from tasks.targets.endpoints.transport import Headers, Reply, Retry, Transport
+from serving.spec import PACKAGE_PREFIX, ModelSpec, find_weights
+from tasks.targets.endpoints.addresses import AllowedHosts
+from tasks.targets.endpoints.base import EndpointError, build_misconfigured_error
+from tasks.targets.endpoints.transport import Headers, Reply, RetryPolicy, Transport
 
 POLL_SECONDS = 0.2
 
@@ -45,12 +48,12 @@ class NodeTransport(Transport):
 
         Raises EndpointError.
         """
-        if self._spec.source.startswith(PACKAGE):
+        if self._spec.source.startswith(PACKAGE_PREFIX):
             return {}
         try:
             return {"folder": find_weights(self._spec)[0]}
         except MisconfiguredError as error:
-            raise misconfigured(str(error)) from None
+            raise build_misconfigured_error(str(error)) from None
         except TryLaterError as error:
             raise EndpointError(str(error), "busy", retry_after=error.retry_after) from None
 
@@ -61,20 +64,23 @@ class NodeTransport(Transport):
         *,
         seconds: float,
         max_bytes: int,
-        allowed: Allowed,
+        allowed_hosts: AllowedHosts,
         secret: str | None,
         payload: Any,
-        retry: Retry,
+        retry: RetryPolicy,
         headers: Headers = (),
-        heard: Callable[[bytes], None] | None = None,
+        on_chunk: Callable[[bytes], None] | None = None,
     ) -> Reply:
-        """Send a request as `Transport` does; also raise NoEngine if the cluster is unavailable."""
+        """Send a request; see `Transport.request`.
+
+        Raises EndpointError, and NoEngine if the cluster is away.
+        """
         body = b""
         if payload is not None:
             body = json.dumps(payload).encode()
         request = self._spec, method, url.path, body, seconds
         try:
-            replies = list(self._node.do(yield_reply, *request, **self._folders))
+            replies = list(self._node.do_errand(yield_reply, *request, **self._folders))
         except ClusterFailed as error:
             raise EndpointError(str(error), reason="down") from None
         return replies[-1]  # type: ignore[no-any-return]
@@ -86,7 +92,10 @@ class NodeTransport(Transport):
 def yield_reply(
     spec: ModelSpec, method: str, path: str, body: bytes, seconds: float, folder: Path | None = None
 ) -> Iterator[Reply]:
-    """Yield the reply that our model server would give, once the model is loaded."""
+    """Yield the reply that our model server would give, once the model is loaded.
+
+    folder: the model's files on this node; None for a package.
+    """
     yield asyncio.run(
         _call_application(_load_application(spec, folder), method, path, body, seconds)
     )
@@ -95,7 +104,7 @@ def yield_reply(
 @lru_cache(1)
 def _load_application(spec: ModelSpec, folder: Path | None) -> Application:
     """Return a model server for one model. folder: the model's files on this node."""
-    if folder:  # our machine has checked where the files are; here they are a copy
+    if folder:  # our machine has checked the files' paths; here they are a copy
         spec = replace(spec, source=str(folder), revision=None, below=None)
     registry = ModelRegistry(
         {spec.name: spec}.get, lambda: [spec.name], find_model_cache() / "serving"
@@ -122,13 +131,19 @@ async def _call_application(
     async def receive() -> Any:
         if pending_messages:
             return pending_messages.pop()
-        return await asyncio.Event().wait()  # nothing more comes, as of a client that stays
+        return await asyncio.Event().wait()  # as if the client stayed connected
 
     async def send(message: Any) -> None:
         messages.append(message)
 
     headers = [(b"x-deadline-seconds", str(seconds).encode())]
     await application({"method": method, "path": path, "headers": headers}, receive, send)
-    start, bodies = messages[0], messages[1:]
-    reply_headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
-    return Reply(start["status"], reply_headers, b"".join(message["body"] for message in bodies))
+    start_message, body_messages = messages[0], messages[1:]
+    reply_headers = {
+        name.decode().lower(): value.decode() for name, value in start_message["headers"]
+    }
+    return Reply(
+        start_message["status"],
+        reply_headers,
+        b"".join(message["body"] for message in body_messages),
+    )

@@ -1,4 +1,4 @@
-"""The runner of a Ray cluster, by a process of its own that the queue's worker watches."""
+"""Run models on a Ray cluster, through a separate process that the queue's worker watches."""
 
 import os
 import pickle
@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from evaluation.contract import AttemptFailed, Beat, Ending, InvalidOutput, Outcome, Runnable, Take
+from evaluation.contract import (
+    AttemptFailed,
+    BeatCallback,
+    Ending,
+    InvalidOutput,
+    LineCallback,
+    Outcome,
+    Runnable,
+)
 from evaluation.heartbeat import BEAT_SECONDS
 from evaluation.isolation.sandbox.choose import NoEngine, choose_runner
 from evaluation.isolation.sandbox.limits import Limits
@@ -28,8 +36,8 @@ PASSED_VARIABLES = (
     "DOCKER_HOST",
     "SANDBOX_REQUIRED",
 )
-OVER = "over"
-DRIVER_ENDED = "The process that asks the cluster ended. The worker's log says why."
+OVER_WORD = "over"
+DRIVER_ENDED_MESSAGE = "The process that asks the cluster ended. The worker's log says why."
 
 
 class ClusterFailed(AttemptFailed):
@@ -50,9 +58,9 @@ class _Driver:
         assert self._process.stdin
         assert self._process.stdout
         self._requests = self._process.stdin
-        self._news: queue.Queue[tuple[str, Any]] = queue.Queue()
-        reading = [self._process.stdout, self._news]
-        threading.Thread(target=_read_messages, args=reading, daemon=True).start()
+        self._message_queue: queue.Queue[tuple[str, Any]] = queue.Queue()
+        thread_arguments = [self._process.stdout, self._message_queue]
+        threading.Thread(target=_read_messages, args=thread_arguments, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -64,50 +72,63 @@ class _Driver:
         with suppress(BrokenPipeError), self._process:
             pass  # closes what it did not read
 
-    def ask(self, message: Any) -> None:
-        """Send a job or a request. If the process has ended, `news` reports it."""
+    def send(self, message: Any) -> None:
+        """Send a job or a request. If the process has ended, `iterate_messages` reports it."""
         with suppress(BrokenPipeError):
             pickle.dump(message, self._requests)
             self._requests.flush()
 
-    def news(self, beat: Beat) -> Iterator[tuple[str, Any]]:
-        """Yield messages with their values, then OVER when no more can come. Beats every second."""
+    def iterate_messages(self, beat: BeatCallback) -> Iterator[tuple[str, Any]]:
+        """Yield messages with their values, then OVER_WORD at the end. Call `beat` every second."""
         while True:
             beat()
             with suppress(queue.Empty):
-                yield self._news.get(timeout=BEAT_SECONDS)
+                yield self._message_queue.get(timeout=BEAT_SECONDS)
 
 
 @dataclass
 class RayRunner:
     """A runner that distributes a set in shards over the sandboxes of a cluster's nodes.
 
-    address: as for `ray.init`. shard: the examples in one shard. key: as for `DockerRunner`.
+    address: as for `ray.init`. shard_size: the number of examples in one shard. key: as for
+    `DockerRunner`.
     """
 
     address: str
-    shard: int
+    shard_size: int
     key: str
-    make_runner: ray_node.MakeRunner = choose_runner
+    make_runner: ray_node.RunnerFactory = choose_runner
     name: str = field(default="ray", init=False)
 
     def run(
-        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+        self,
+        model: Runnable,
+        inputs: Path,
+        limits: Limits,
+        *,
+        take: LineCallback,
+        beat: BeatCallback,
     ) -> Ending:
-        """Run the model as `Runner` says. Raises NoEngine if the cluster is not available."""
-        job = ray_driver.Job(
-            self.address, self.shard, self.key, model, inputs.resolve(), limits, self.make_runner
+        """Run the model; see `Runner.run`. Raises NoEngine if the cluster is not available."""
+        job = ray_driver.ClusterJob(
+            self.address,
+            self.shard_size,
+            self.key,
+            model,
+            inputs.resolve(),
+            limits,
+            self.make_runner,
         )
         with _Driver() as driver:
-            driver.ask(job)
-            for word, value in driver.news(beat):
+            driver.send(job)
+            for word, value in driver.iterate_messages(beat):
                 match word:
                     case ray_driver.ANSWERS:
                         try:
                             for line in value:
                                 take(line)
-                        except InvalidOutput as problem:
-                            return Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
+                        except InvalidOutput as error:
+                            return Ending(Outcome.INVALID_OUTPUT, sentence=str(error))
                     case ray_driver.ENDED:
                         ending: Ending = value[0]
                         self.name = value[1] or self.name
@@ -116,17 +137,17 @@ class RayRunner:
                         raise NoEngine(value)
                     case _:  # OVER: the driver has ended without an answer
                         break
-        return Ending(Outcome.INFRASTRUCTURE, sentence=DRIVER_ENDED)
+        return Ending(Outcome.INFRASTRUCTURE, sentence=DRIVER_ENDED_MESSAGE)
 
 
 class NodeClient:
-    """A process on a node, from the first request to the end of the block.
+    """A client of a process on a node, which lasts from the first request to the end of the block.
 
     beat: called regularly while it works.
     """
 
-    def __init__(self, place: ray_driver.ProcessRequest, beat: Beat) -> None:
-        self._place, self._beat = place, beat
+    def __init__(self, process_request: ray_driver.ProcessRequest, beat: BeatCallback) -> None:
+        self._process_request, self._beat = process_request, beat
         self._driver: _Driver | None = None
 
     def __enter__(self) -> Self:
@@ -137,9 +158,9 @@ class NodeClient:
             self._driver.__exit__(*error)
             self._driver = None
 
-    def do(
+    def do_errand(
         self,
-        do: Callable[..., Iterator[Any]],
+        function: Callable[..., Iterator[Any]],
         *arguments: Any,
         target: Path | None = None,
         **folders: Path,
@@ -151,9 +172,9 @@ class NodeClient:
         """
         if self._driver is None:
             self._driver = _Driver().__enter__()
-            self._driver.ask(self._place)
-        self._driver.ask(ray_driver.ErrandRequest(do, arguments, folders, target))
-        for word, value in self._driver.news(self._beat):
+            self._driver.send(self._process_request)
+        self._driver.send(ray_driver.ErrandRequest(function, arguments, folders, target))
+        for word, value in self._driver.iterate_messages(self._beat):
             match word:
                 case ray_node.ITEM:
                     yield value
@@ -166,9 +187,9 @@ class NodeClient:
                 case ray_driver.NOT_NOW:
                     self.__exit__()
                     raise NoEngine(value)
-                case _:  # another process is asked next
+                case _:  # the next process is tried
                     self.__exit__()
-                    raise ClusterFailed(DRIVER_ENDED)
+                    raise ClusterFailed(DRIVER_ENDED_MESSAGE)
 
 
 def _make_environment() -> dict[str, str]:
@@ -177,16 +198,17 @@ def _make_environment() -> dict[str, str]:
     for name, value in os.environ.items():
         if name.startswith("RAY_") or name in PASSED_VARIABLES:
             environment[name] = value
+    # Last, so that no variable of the worker turns on Ray's usage reports.
     environment["RAY_USAGE_STATS_ENABLED"] = "0"
     return environment
 
 
-def _read_messages(messages: IO[bytes], news: "queue.Queue[tuple[str, Any]]") -> None:
+def _read_messages(messages: IO[bytes], message_queue: "queue.Queue[tuple[str, Any]]") -> None:
     """Queue the messages that the process writes, until it ends or one cannot be read."""
     try:
         while True:
-            news.put(pickle.load(messages))  # noqa: S301 (what our own code wrote)
+            message_queue.put(pickle.load(messages))  # noqa: S301 (written by our own code)
     except (EOFError, OSError, pickle.UnpicklingError, ValueError):
         pass
     finally:
-        news.put((OVER, None))
+        message_queue.put((OVER_WORD, None))

@@ -1,4 +1,4 @@
-"""The model of a submission, and the runner that runs or asks it, for every kind of job."""
+"""Provide a submission's model, and the runner that runs or calls it, for every kind of job."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from django.conf import settings
 
-from core.files.storage.disk import scratch
-from evaluation.contract import Beat, Runnable
+from core.files.storage.disk import open_scratch_folder
+from evaluation.contract import BeatCallback, Runnable
 from evaluation.heartbeat import CHUNK_BYTES, BeatingFile
 from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.endpoint import EndpointRunner
-from evaluation.isolation.sandbox.limits import CHAT_CALLS, Limits
+from evaluation.isolation.sandbox.limits import CHAT_CALL_LIMITS, Limits
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.sandbox.writing import WritingRunner
 from evaluation.kinds import KINDS
@@ -23,7 +23,7 @@ from evaluation.runs.endpoints import (
     CannotFetch,
     make_prompt_endpoint,
     make_submission_endpoint,
-    read_writing,
+    read_writing_settings,
 )
 from evaluation.runs.folders import equip_model, open_model_folder
 from evaluation.runs.selectors import is_remote, is_served_here
@@ -34,23 +34,23 @@ from tasks.models import TargetModel
 from tasks.targets.connect import build_spec
 
 
-def machine_limits() -> Limits:
+def get_machine_limits() -> Limits:
     """Return the site's limits on what a model may use on a whole set."""
-    return Limits.of_machine(
+    return Limits.build_for_machine(
         settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
     )
 
 
 @contextmanager
 def open_model(
-    submission: Submission, job: EvaluationRun | Submission, beat: Beat
+    submission: Submission, job: EvaluationRun | Submission, beat: BeatCallback
 ) -> Iterator[tuple[Runnable, Runner]]:
     """Provide the model of a submission and its runner, which exist only inside the block.
 
     job: the claimed run or check that needs them. Predictions need no runner.
     Raises CannotFetch, EndpointError, ImageRefused, NoEngine and the exceptions of `beat`.
     """
-    # Neither needs files: the one is asked elsewhere, the other by our own model server.
+    # Neither needs files: one runs elsewhere, the other on our own model server.
     if is_remote(submission) or is_served_here(submission):
         yield make_runnable(submission.task.config), choose_remote_runner(submission)
         return
@@ -66,7 +66,7 @@ def choose_local_runner(
     Raises NoEngine and CannotFetch.
     """
     runner = choose_sandbox(model, job)
-    if KINDS[submission.kind].writes_here:  # it writes texts, in which the answers are found here
+    if KINDS[submission.kind].writes_here:  # it writes texts with the answers
         return WritingRunner(runner, make_prompt_endpoint(submission, UNUSED_URL))
     return runner
 
@@ -78,20 +78,21 @@ def choose_remote_runner(submission: Submission) -> Runner:
     """
     if KINDS[submission.kind].has_prompt:  # its owner pays, up to a cap
         return EndpointRunner(
-            make_submission_endpoint(submission), CHAT_CALLS, make_meter(submission)
+            make_submission_endpoint(submission), CHAT_CALL_LIMITS, make_meter(submission)
         )
     if is_served_here(submission):
-        return EndpointRunner(make_submission_endpoint(submission), CHAT_CALLS)
+        return EndpointRunner(make_submission_endpoint(submission), CHAT_CALL_LIMITS)
     return EndpointRunner(make_submission_endpoint(submission))
 
 
 @contextmanager
 def fetch_model(
-    submission: Submission, beat: Beat, *, is_elsewhere: bool = False
+    submission: Submission, beat: BeatCallback, *, is_elsewhere: bool = False
 ) -> Iterator[Runnable]:
     """Provide the model of a submission that is not remote. It exists only inside the block.
 
-    Raises CannotFetch, NoEngine, ImageRefused and the exceptions of `beat`.
+    is_elsewhere: whether it then runs on a cluster node. Raises CannotFetch, NoEngine, ImageRefused
+    and the exceptions of `beat`.
     """
     config = submission.task.config
     if KINDS[submission.kind].is_image:
@@ -101,36 +102,42 @@ def fetch_model(
         with equip_model(submission, image, beat, is_elsewhere=is_elsewhere) as model:
             yield model
     elif submission.target:
-        model = make_runnable(config, folder=_target_folder(submission.target))
+        model = make_runnable(config, folder=_get_target_folder(submission.target))
         with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as equipped_model:
             yield equipped_model
     else:
         with open_model_folder(submission, beat) as folder:
-            model = make_runnable(config, folder=folder, writing=read_writing(submission))
+            model = make_runnable(
+                config, folder=folder, writing_settings=read_writing_settings(submission)
+            )
             with equip_model(submission, model, beat, is_elsewhere=is_elsewhere) as equipped_model:
                 yield equipped_model
 
 
-def _target_folder(target: TargetModel) -> Path:
-    """Return the folder of a target's files, the same one that the model server uses."""
+def _get_target_folder(target: TargetModel) -> Path:
+    """Return the folder of a target's files, the same one that the model server uses.
+
+    Raises CannotFetch.
+    """
     try:
         return find_weights(build_spec(target))[0]
     except MisconfiguredError as error:
         raise CannotFetch(str(error)) from None
 
 
-def _load_image(submission: Submission, beat: Beat) -> str:
-    """Load the image that was checked into the engine, if it is missing, and return its id.
+def _load_image(submission: Submission, beat: BeatCallback) -> str:
+    """Load the image that was checked into the engine, if it is missing there; return its id.
 
-    By id, because the image's name may refer to another image by now.
+    The image is identified by its id, because its name may refer to another image by now. Raises
+    CannotFetch if it does, and ImageRefused.
     """
     if images.has_image(submission.digest):
         return submission.digest
     if submission.file:
-        with scratch() as folder:
+        with open_scratch_folder() as folder:
             archive = folder / "image.tar"
-            with submission.file.open("rb") as stored, archive.open("wb") as copy:
-                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK_BYTES)
+            with submission.file.open("rb") as stored_file, archive.open("wb") as copy:
+                shutil.copyfileobj(BeatingFile(stored_file, beat), copy, CHUNK_BYTES)
             image = images.load_image(archive)
     else:
         image = images.pull_image(submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat)

@@ -1,4 +1,4 @@
-"""Evaluation runs: requested, taken by workers in a fair order, repeated."""
+"""Request evaluation runs, let workers take them in a fair order, and repeat them."""
 
 import socket
 from collections import Counter
@@ -23,7 +23,7 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
-from evaluation.kinds import KINDS, TARGET
+from evaluation.kinds import KINDS, TARGET_KIND
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE_OUTCOMES
 from evaluation.runs.selectors import find_accepted_models, is_remote
@@ -31,24 +31,24 @@ from evaluation.test_sets.selectors import select_newest_versions
 from tasks.models import RoundTarget, Task
 
 State, Suite = EvaluationRun.State, EvaluationRun.Suite
-# On top of the model's own time: writing the inputs, starting, scoring a million answers.
+# In addition to the model's time: writing inputs, starting, scoring a million answers.
 RUN_OVERHEAD = timedelta(minutes=30)
-DEADLINE_GRACE = timedelta(minutes=2)  # after its deadline a run is ended by the sweep
-SHARE_PERIOD = timedelta(days=1)  # an owner served before that counts as never served
-WAIT_SAMPLE_RUNS = 20  # runs that tell how long the next one will take
+DEADLINE_GRACE = timedelta(minutes=2)  # after this time past its deadline, the sweep ends a run
+SHARE_PERIOD = timedelta(days=1)  # an owner whose last run was earlier counts as never served
+WAIT_SAMPLE_RUNS = 20  # the number of runs that predict the time of the next one
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def choose_suites(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
     """Return the suites to run for a model on a version of a set; none if it must not be run."""
     kind = KINDS[submission.kind]
-    if kind.is_file_of_answers:  # a file answers only the texts of its own version
+    if kind.is_file_of_answers:  # a file contains answers only for its own version
         if submission.evaluation_set_id != version.pk:
             return ()
         return (Suite.PLAIN,)
     if is_remote(submission) and not version.evaluation_set.may_leave:
         return ()
-    # Perturbed examples are several times as many, and their owner pays for each call.
+    # There are several times as many perturbed examples, and the owner pays for each call.
     if kind.has_prompt and not submission.chat.get("perturbed"):
         return (Suite.PLAIN,)
     return (Suite.PLAIN, *submission.task.config.metrics.deltas)
@@ -59,7 +59,7 @@ def request_runs(*, submission: Submission, actor: User | None = None) -> list[E
 
     Returns the new runs; `run_once` prevents duplicates.
     """
-    return _request([submission], select_newest_versions(submission.task), actor)
+    return _store_missing_runs([submission], select_newest_versions(submission.task), actor)
 
 
 def request_missing_runs() -> list[EvaluationRun]:
@@ -69,38 +69,46 @@ def request_missing_runs() -> list[EvaluationRun]:
     """
     new_runs: list[EvaluationRun] = []
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
-        ensure_targets(task)
+        ensure_target_submissions(task)
         suites = (Suite.PLAIN, *task.config.metrics.deltas)
         for version in select_newest_versions(task):
-            # One query says which models lack a run, so that a sweep with nothing to do is quick.
-            whole = version.runs.filter(suite__in=suites).values("submission")
-            whole = whole.annotate(n=Count("suite", distinct=True)).filter(n=len(suites))
-            lacking = find_accepted_models(task).exclude(pk__in=whole.values("submission"))
-            lacking = lacking.filter(emptied_at=None)  # without files no new run can begin
-            new_runs += _request(lacking, [version], None)
+            # One query finds the models that lack a run, so that a sweep without work is fast.
+            complete_models = version.runs.filter(suite__in=suites).values("submission")
+            complete_models = complete_models.annotate(n=Count("suite", distinct=True)).filter(
+                n=len(suites)
+            )
+            incomplete_models = find_accepted_models(task).exclude(
+                pk__in=complete_models.values("submission")
+            )
+            incomplete_models = incomplete_models.filter(
+                emptied_at=None
+            )  # without files, no new run can start
+            new_runs += _store_missing_runs(incomplete_models, [version], None)
     return new_runs
 
 
 @transaction.atomic
-def _request(
+def _store_missing_runs(
     submissions: Iterable[Submission],
     versions: Iterable[EvaluationSetVersion],
     actor: User | None,
 ) -> list[EvaluationRun]:
     """Store the runs that are missing and wake a worker for each; return the new ones."""
     submissions, versions = list(submissions), list(versions)
-    rounds = {
+    round_by_version = {
         version.pk: version.evaluation_set.round_id or version.evaluation_set.held_of_id
         for version in versions
     }
-    loops = set(
-        RoundTarget.objects.filter(round__in=rounds.values()).values_list("target_id", "round_id")
+    loop_pairs = set(
+        RoundTarget.objects.filter(round__in=round_by_version.values()).values_list(
+            "target_id", "round_id"
+        )
     )
-    existing = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
-    existing_keys = set(existing.values_list("submission", "version", "suite"))
+    existing_runs = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
+    existing_keys = set(existing_runs.values_list("submission", "version", "suite"))
     missing_runs = []
     for version, submission in product(versions, submissions):
-        is_in_the_loop = (submission.target_id, rounds[version.pk]) in loops
+        is_in_the_loop = (submission.target_id, round_by_version[version.pk]) in loop_pairs
         for suite in choose_suites(submission, version):
             if (submission.pk, version.pk, suite) in existing_keys:
                 continue
@@ -112,8 +120,8 @@ def _request(
                 in_the_loop=is_in_the_loop,
             )
             missing_runs.append(run)
-    # Another sweep may request the same at this moment: `run_once` drops the second, and only the
-    # runs that are really ours are read back and queued.
+    # Another sweep may request the same now: `run_once` drops the second, and only the
+    # runs that were really created here are read back and queued.
     EvaluationRun.objects.bulk_create(missing_runs, ignore_conflicts=True)
     new_runs = list(EvaluationRun.objects.filter(pk__in=[run.pk for run in missing_runs]))
     for run in new_runs:
@@ -122,7 +130,7 @@ def _request(
 
 
 @transaction.atomic
-def ensure_targets(task: Task) -> list[Submission]:
+def ensure_target_submissions(task: Task) -> list[Submission]:
     """Create a submission for each target of a task that has files or an address; return new ones.
 
     Takes no lock: a target has at most one submission.
@@ -132,7 +140,7 @@ def ensure_targets(task: Task) -> list[Submission]:
         [
             Submission(
                 task=task,
-                kind=TARGET,
+                kind=TARGET_KIND,
                 name=target.name,
                 target=target,
                 source=target.source or target.url,
@@ -143,12 +151,13 @@ def ensure_targets(task: Task) -> list[Submission]:
             )
             for target in targets
         ],
+        # Another process may have created the target's submission since the query.
         ignore_conflicts=True,
     )
 
 
 @transaction.atomic
-def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
+def repeat_run(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     """Repeat an evaluation that failed for a reason other than the model; return the new run.
 
     A run that a cap on the cost ended measured nothing, so it may be repeated with a higher cap.
@@ -158,32 +167,33 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
     """
     last_run = _find_last_runs(run).select_related("submission").get(suite=run.suite)
     if not last_run.is_over:
-        raise Refused(_("This evaluation is under way. Wait for its end, or cancel it."))
+        raise Refused(_("This evaluation is running. Wait until it finishes, or cancel it."))
     if last_run.submission.withdrawn_at:
-        raise Refused(_("This model was withdrawn."))
+        raise Refused(_("This model has been withdrawn."))
     if last_run.submission.emptied_at:
-        raise Refused(_("The model's files are gone."))
+        raise Refused(_("The model's files have been deleted. Submit the model again."))
     if not last_run.may_repeat:
         raise Refused(
             _(
-                "Only an evaluation that failed through our fault or that of another server, or "
-                "for which too little money was left, is repeated. This result stands."
+                "This result is final. You can only repeat evaluations that failed on our side, on "
+                "another server, or for lack of budget."
             )
         )
     next_run = _make_next_run(last_run, actor)
     try:
-        with transaction.atomic():  # of its own, so that the outer one survives the error
+        with transaction.atomic():  # a nested one, so that the outer one survives the error
             next_run.save(force_insert=True)
     except IntegrityError:
-        raise Refused(_("Somebody else has just asked for it.")) from None
+        raise Refused(_("Someone else has just requested this evaluation.")) from None
     log(actor, "run.again", next_run)
     enqueue(next_run.function, next_run.pk)
     if last_run.suite == Suite.PLAIN:
         repeatable_runs = _find_last_runs(last_run).filter(outcome__in=REPEATABLE_OUTCOMES)
         next_runs = [
-            _make_next_run(other, actor) for other in repeatable_runs.exclude(suite=Suite.PLAIN)
+            _make_next_run(other_run, actor)
+            for other_run in repeatable_runs.exclude(suite=Suite.PLAIN)
         ]
-        # The end of the plain one wakes their workers.
+        # The end of the plain run wakes their workers.
         EvaluationRun.objects.bulk_create(next_runs, ignore_conflicts=True)
     return next_run
 
@@ -203,20 +213,20 @@ def _make_next_run(run: EvaluationRun, actor: User | None) -> EvaluationRun:
 
 def _find_last_runs(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     """Return the latest run of each suite of the same model on the same set version."""
-    same = EvaluationRun.objects.filter(submission=run.submission_id, version=run.version_id)
-    later = same.filter(suite=OuterRef("suite"), number__gt=OuterRef("number"))
-    return same.filter(~Exists(later))
+    same_runs = EvaluationRun.objects.filter(submission=run.submission_id, version=run.version_id)
+    later_runs = same_runs.filter(suite=OuterRef("suite"), number__gt=OuterRef("number"))
+    return same_runs.filter(~Exists(later_runs))
 
 
-# Whose run comes next: nobody's many runs keep another's waiting.
+# Chooses the next run so that an owner's many runs do not delay others' runs.
 
 
 @dataclass(frozen=True)
 class WaitingRun:
-    """A waiting run. owner: the id of its owner; None for the platform itself."""
+    """A waiting run. owner_id: the id of its owner; None for the platform itself."""
 
     pk: Any
-    owner: int | None
+    owner_id: int | None
     priority: int  # higher first
     queued_at: datetime
 
@@ -225,8 +235,8 @@ class WaitingRun:
 class OwnerShare:
     """An owner's current share: the number of their active runs, and when the last one started."""
 
-    running: int = 0
-    last: datetime = LONG_AGO
+    running_count: int = 0
+    last_started_at: datetime = LONG_AGO
 
 
 def order_by_turn(
@@ -234,31 +244,36 @@ def order_by_turn(
 ) -> list[WaitingRun]:
     """Sort waiting runs into the order in which free workers take them.
 
-    By priority; then by owner: the fewest active runs first, then the earliest last start; then
-    by the age of the run.
+    Sorts by priority, then by owner, then by the age of the run. Owners with the fewest active runs
+    come first, and among equals those whose last run started earliest.
     """
     keyed_runs: list[tuple[tuple[int, int, datetime, datetime], WaitingRun]] = []
-    ahead: Counter[int | None] = Counter()
+    ahead_counts: Counter[int | None] = Counter()
     for run in sorted(waiting_runs, key=lambda run: (-run.priority, run.queued_at)):
-        share = owner_shares.get(run.owner, OwnerShare())
-        # An owner's second run stands where it would if the first were under way already.
-        place = share.running + ahead[run.owner]
-        ahead[run.owner] += 1
-        keyed_runs.append(((-run.priority, place, share.last, run.queued_at), run))
+        owner_share = owner_shares.get(run.owner_id, OwnerShare())
+        # An owner's second run is ranked as if the first had already started.
+        earlier_count = owner_share.running_count + ahead_counts[run.owner_id]
+        ahead_counts[run.owner_id] += 1
+        keyed_runs.append(
+            ((-run.priority, earlier_count, owner_share.last_started_at, run.queued_at), run)
+        )
     return [run for _, run in sorted(keyed_runs, key=lambda pair: pair[0])]
 
 
-def claim_next() -> EvaluationRun | None:
-    """Claim and return the next run in the order of the queue; None if none is ready. No lock.
+def claim_next_run() -> EvaluationRun | None:
+    """Claim and return the next run in the order of the queue; None if none is ready.
 
     If another worker claims it first, the order is computed again, because that run now counts.
+    Takes no lock.
     """
-    seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
-    while turn := _order_runs(EvaluationRun.objects.filter(leases.claimable(EvaluationRun))):
+    time_limit = timedelta(seconds=settings.EVALUATION_SECONDS)
+    while ordered_runs := _order_runs(
+        EvaluationRun.objects.filter(leases.build_claimable_condition(EvaluationRun))
+    ):
         run = leases.claim_job(
             EvaluationRun,
-            turn[0].pk,
-            deadline_at=timezone.now() + seconds + RUN_OVERHEAD,
+            ordered_runs[0].pk,
+            deadline_at=timezone.now() + time_limit + RUN_OVERHEAD,
             host=socket.gethostname()[:100],
         )
         if run:
@@ -269,25 +284,30 @@ def claim_next() -> EvaluationRun | None:
 def _order_runs(runs: QuerySet[EvaluationRun]) -> list[WaitingRun]:
     """Return waiting runs in the order in which workers take them; two queries."""
     rows = runs.values_list("pk", "submission__owner", "priority", "queued_at")
-    # Older runs do not matter any more: `order_by_turn` looks at what each owner has had of late.
-    recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - SHARE_PERIOD)
+    # Older runs do not matter: `order_by_turn` considers each owner's recent runs.
+    is_recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - SHARE_PERIOD)
     owner_rows = (
-        EvaluationRun.objects.filter(recent, started_at__isnull=False)
-        .order_by()  # the model's own order would be grouped by, too
+        EvaluationRun.objects.filter(is_recent, started_at__isnull=False)
+        .order_by()  # the model's default order would be part of the grouping
         .values("submission__owner")
         .annotate(n=Count("pk", filter=Q(state=State.RUNNING)), last=Max("started_at"))
         .values_list("submission__owner", "n", "last")
     )
     return order_by_turn(
         [WaitingRun(*row) for row in rows],
-        {owner: OwnerShare(running, last) for owner, running, last in owner_rows},
+        {
+            owner: OwnerShare(running_count, last_started_at)
+            for owner, running_count, last_started_at in owner_rows
+        },
     )
 
 
 def find_queue_positions() -> dict[UUID, int]:
     """Return the queue position of each waiting run by its id, counted from 1."""
-    queued = EvaluationRun.objects.filter(state=State.QUEUED)
-    return {waiting.pk: number for number, waiting in enumerate(_order_runs(queued), 1)}
+    queued_runs = EvaluationRun.objects.filter(state=State.QUEUED)
+    return {
+        waiting_run.pk: number for number, waiting_run in enumerate(_order_runs(queued_runs), 1)
+    }
 
 
 def estimate_wait_seconds(position: int | None) -> float | None:
@@ -295,15 +315,17 @@ def estimate_wait_seconds(position: int | None) -> float | None:
 
     Based on the durations of recent runs.
     """
-    last = EvaluationRun.objects.filter(started_at__isnull=False, finished_at__isnull=False)
-    times = last.order_by("-finished_at").values_list("started_at", "finished_at")[
+    finished_runs = EvaluationRun.objects.filter(
+        started_at__isnull=False, finished_at__isnull=False
+    )
+    run_times = finished_runs.order_by("-finished_at").values_list("started_at", "finished_at")[
         :WAIT_SAMPLE_RUNS
     ]
-    took = [(end - start).total_seconds() for start, end in times if start and end]
-    if position is None or not took:
+    durations_seconds = [(end - start).total_seconds() for start, end in run_times if start and end]
+    if position is None or not durations_seconds:
         return None
-    workers = EvaluationRun.objects.filter(state=State.RUNNING).count()  # as many are at work
-    return position * fmean(took) / max(1, workers)
+    worker_count = EvaluationRun.objects.filter(state=State.RUNNING).count()  # busy workers
+    return position * fmean(durations_seconds) / max(1, worker_count)
 
 
 def wake_suite_runs(run: EvaluationRun) -> None:
@@ -321,16 +343,16 @@ def make_overdue_columns() -> dict[str, str]:
     return {
         "outcome": Outcome.TIMEOUT,
         "limit": f"{settings.EVALUATION_SECONDS / 60:g} minutes",
-        "measured": gettext_noop("not done at its deadline"),
-        "error": gettext_noop("The run had not ended at its deadline and was stopped."),
+        "measured": gettext_noop("not finished by the deadline"),
+        "error": gettext_noop("The evaluation missed its deadline and was stopped."),
     }
 
 
-def end_overdue() -> int:
+def end_overdue_runs() -> int:
     """End runs whose deadline passed `DEADLINE_GRACE` ago; return how many. Takes no lock.
 
     Their workers still hold their leases, so they are alive, but they failed to end the runs.
     """
     # Later than the worker itself, which notices the deadline at its next heartbeat.
-    late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - DEADLINE_GRACE)
-    return leases.end_overdue(late, **make_overdue_columns())
+    overdue_runs = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - DEADLINE_GRACE)
+    return leases.end_overdue_jobs(overdue_runs, **make_overdue_columns())

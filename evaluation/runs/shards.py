@@ -1,4 +1,4 @@
-"""The division of a set into shards whose answers together equal those to the whole set. Pure."""
+"""Divide a set into shards whose answers together equal those to the whole set. Pure."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,22 +12,22 @@ from evaluation.isolation.sandbox.limits import Limits
 
 GOLDEN_FRACTION = 0.618033988749895
 Shard = Sequence[Sequence[int]]
-"""Batches of line numbers."""
+"""A shard of a set: batches of line numbers."""
 
 
 def cut_batches(batches: Sequence[Sequence[int]], shard_size: int) -> Iterator[list[Sequence[int]]]:
     """Yield shards of whole batches, each with at least `shard_size` examples.
 
     Batches are sorted by length. They are taken in the order of the fractional parts of multiples
-    of the golden ratio, which spreads any first few evenly over the lengths, so that each shard
-    resembles the whole set. A shard ends with the batch that reaches its size. The last
-    shard may be smaller.
+    of the golden ratio. This spreads batches that follow each other evenly over the lengths, so
+    that each shard resembles the whole set. A shard ends with the batch that reaches its size. The
+    last shard may be smaller.
     """
     shard: list[Sequence[int]] = []
     size = 0
-    for place in sorted(range(len(batches)), key=lambda place: place * GOLDEN_FRACTION % 1):
-        shard.append(batches[place])
-        size += len(batches[place])
+    for index in sorted(range(len(batches)), key=lambda index: index * GOLDEN_FRACTION % 1):
+        shard.append(batches[index])
+        size += len(batches[index])
         if size >= shard_size:
             yield shard
             shard, size = [], 0
@@ -44,10 +44,10 @@ def cut_lines(size: int, shard_size: int) -> list[Sequence[int]]:
 
 
 class LineFile:
-    """A file of JSON examples with an `id`, one a line. Only line positions are kept in memory."""
+    """A file of JSON examples with an `id`, one per line. Only line positions stay in memory."""
 
     def __init__(self, path: Path) -> None:
-        # Eight bytes for each line: a set may have a million, and its texts stay on disk.
+        # Eight bytes per line: a set may have a million, and its texts stay on disk.
         self._path, self._starts = path, array("q", [0])
         with path.open("rb") as lines:
             for line in lines:
@@ -56,37 +56,39 @@ class LineFile:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def batches(self, planned: Iterable[bytes]) -> list[Sequence[int]]:
+    def build_batches(self, plan_lines: Iterable[bytes]) -> list[Sequence[int]]:
         """Return the batches that the harness plans, then a batch of the lines that it cannot read.
 
         Each batch is a list of line numbers.
         """
-        numbers = {orjson.loads(self._line(number))["id"]: number for number in range(len(self))}
+        line_by_id = {
+            orjson.loads(self._read_line(number))["id"]: number for number in range(len(self))
+        }
         batches: list[Sequence[int]] = []
-        for line in planned:
+        for line in plan_lines:
             ids = orjson.loads(line)["batch"]
-            batches.append([numbers.pop(id) for id in ids])
-        if numbers:
-            batches.append(list(numbers.values()))
+            batches.append([line_by_id.pop(example_id) for example_id in ids])
+        if line_by_id:
+            batches.append(list(line_by_id.values()))
         return batches
 
-    def text(self, shard: Shard) -> bytes:
+    def build_shard_text(self, shard: Shard) -> bytes:
         """Return the lines of a shard in file order, each with the number of its batch."""
-        batch_of = {}
+        batch_by_line = {}
         for batch, lines in enumerate(shard, 1):
             for line in lines:
-                batch_of[line] = batch
+                batch_by_line[line] = batch
         text = bytearray()
-        for line in sorted(batch_of):
-            example = orjson.loads(self._line(line))
-            text += orjson.dumps({**example, "batch": batch_of[line]}) + b"\n"
+        for line in sorted(batch_by_line):
+            example = orjson.loads(self._read_line(line))
+            text += orjson.dumps({**example, "batch": batch_by_line[line]}) + b"\n"
         return bytes(text)
 
-    def plain(self, lines: Sequence[int]) -> bytes:
+    def read_lines(self, lines: Sequence[int]) -> bytes:
         """Return the lines with these numbers, unchanged."""
-        return b"".join(map(self._line, lines))
+        return b"".join(map(self._read_line, lines))
 
-    def _line(self, number: int) -> bytes:
+    def _read_line(self, number: int) -> bytes:
         with self._path.open("rb") as file:
             file.seek(self._starts[number])
             return file.read(self._starts[number + 1] - self._starts[number])
@@ -94,10 +96,13 @@ class LineFile:
 
 @dataclass
 class MergedEnding:
-    """The merged endings of a set's shards. measured: the shard whose speed and memory count."""
+    """The merged endings of a set's shards.
+
+    measured_shard: the shard whose speed and memory count.
+    """
 
     limits: Limits
-    measured: int = 0
+    measured_shard: int = 0
 
     def __post_init__(self) -> None:
         self._endings: dict[int, Ending] = {}
@@ -112,29 +117,29 @@ class MergedEnding:
         self._lines += len(answers)
         self._bytes += sum(len(line) + 1 for line in answers)
         self.limits.check_output(self._bytes, self._lines)
-        seconds = sum(each.usage.seconds for each in self._endings.values())
-        self.limits.check_use(seconds=seconds, memory_bytes=0, answers=self._lines)
+        seconds = sum(shard_ending.usage.seconds for shard_ending in self._endings.values())
+        self.limits.check_usage(seconds=seconds, memory_bytes=0, answers=self._lines)
 
-    def ending(self) -> Ending:
+    def merge_endings(self) -> Ending:
         """Return the combined ending of all shards.
 
         Pace, memory and latency are those of the measured shard; the other figures are sums.
         """
         endings = [self._endings[shard] for shard in sorted(self._endings)]
-        warnings: dict[str, None] = {}  # each once, in order
-        for end in endings:
-            warnings.update(dict.fromkeys(end.warnings))
-        log = "\n".join(filter(None, (end.log for end in endings)))[-self.limits.log_bytes :]
+        warnings: dict[str, None] = {}  # without repetitions, in order
+        for ending in endings:
+            warnings.update(dict.fromkeys(ending.warnings))
+        log = "\n".join(filter(None, (ending.log for ending in endings)))[-self.limits.log_bytes :]
         cpu_seconds: float | None = 0.0
-        for end in endings:
-            if end.usage.cpu_seconds is None or cpu_seconds is None:
-                cpu_seconds = None  # a sum without one of them would be wrong
+        for ending in endings:
+            if ending.usage.cpu_seconds is None or cpu_seconds is None:
+                cpu_seconds = None  # a sum without one value would be wrong
             else:
-                cpu_seconds += end.usage.cpu_seconds
+                cpu_seconds += ending.usage.cpu_seconds
         usage = replace(
-            self._endings[self.measured].usage,
-            seconds=sum(end.usage.seconds for end in endings),
+            self._endings[self.measured_shard].usage,
+            seconds=sum(ending.usage.seconds for ending in endings),
             cpu_seconds=cpu_seconds,
-            answers=sum(end.usage.answers for end in endings),
+            answers=sum(ending.usage.answers for ending in endings),
         )
         return Ending(Outcome.OK, usage, log=log, warnings=tuple(warnings))

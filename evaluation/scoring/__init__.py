@@ -1,1 +1,1 @@
-"""Numbers of answers: metrics, intervals, robustness and comparison. Pure; for all folders."""
+"""Scores of answers: metrics, intervals, robustness, comparison. Pure; any folder may import it."""

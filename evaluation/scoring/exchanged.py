@@ -1,18 +1,16 @@
 """Detect whether a model's labels look exchanged: renaming its answers would make them right. Pure.
 
-A wrong order of labels costs nearly every point and raises no error. Three conditions together make
-the finding, so that neither chance nor a poor model does:
+A wrong order of labels costs nearly every point and raises no error. Three conditions must all be
+met, so that neither chance nor a poor model is mistaken for an exchange:
 
 - Renaming the answers by one permutation makes at least 10 points more of them right.
-- That gain is sure: of the answers that are right under one naming only, as many are so by chance
-  with a probability of at most 0.001, divided by the number of permutations that could have been
-  chosen (McNemar's test with Bonferroni's correction; the tail is bounded by Chernoff's
-  inequality, so it is smaller still).
-- The renamed answers agree with the right ones beyond chance (Cohen's kappa of 0.3), and surely: a
-  model that says one label for everything is only poor.
-- As it is named, it agrees less than chance would.
+- This gain is significant by McNemar's test on the answers that are right under only one of the two
+  namings. Its p-value, bounded by Chernoff's inequality, is at most 0.001. This is divided by the
+  number of permutations that could have been chosen (Bonferroni's correction).
+- The renamed answers agree with the right ones significantly, with a Cohen's kappa of at least 0.3:
+  a model that gives one label for everything is only poor.
 
-Examples with several right answers, and answers that are no label, do not count.
+Examples with several right answers, and answers that are not a label, do not count.
 """
 
 from collections import Counter
@@ -25,15 +23,16 @@ from typing import Any
 from core.text.words import gettext_noop
 
 EXCHANGED_WARNING = gettext_noop(
-    "The labels look exchanged: with other names for its answers the model would be right far more "
-    "often. Compare `labels` in dynabench.json, or `id2label` in config.json, with the order that "
-    "it was trained with, and submit it again. The score stands. A model that the examples were "
-    "written to fool may look so, too."
+    "The labels look swapped: with other label names, the model would be "
+    "right far more often. Compare `labels` in dynabench.json, or `id2label` "
+    "in config.json, with the order used in training. Then submit the model "
+    "again. This score doesn't change. Ignore this warning if the examples "
+    "were written to fool this model."
 )
 MIN_GAIN_SHARE = 0.1
 MIN_KAPPA = 0.3
 MAX_ERROR_PROBABILITY = 0.001
-MIN_STANDARD_ERRORS = 3.72  # standard errors above what is expected; by chance one model in 10,000
+MIN_STANDARD_ERRORS = 3.72  # standard errors above the expectation; by chance, one model in 10,000
 
 
 @dataclass
@@ -51,18 +50,24 @@ class LabelCounts:
         if len(gold) == 1 and gold[0] in self.labels and answer in self.labels:
             self._pairs[gold[0], answer] += 1
 
-    def exchanged(self) -> dict[str, str]:
+    def find_exchanged_labels(self) -> dict[str, str]:
         """Map each label that looks exchanged to the label that it seems to mean.
 
         The mapping is empty if the labels look right.
         """
-        new_names = self._best_names()
-        looks_so = self._is_sure_gain(new_names) and self._agrees_beyond_chance(new_names)
-        if not looks_so:
+        new_names = self._find_best_names()
+        is_exchanged = self._is_gain_significant(new_names) and self._is_agreement_beyond_chance(
+            new_names
+        )
+        if not is_exchanged:
             return {}
-        return {answer: meant for answer, meant in new_names.items() if answer != meant}
+        return {
+            answer: meant_label
+            for answer, meant_label in new_names.items()
+            if answer != meant_label
+        }
 
-    def _best_names(self) -> dict[str, str]:
+    def _find_best_names(self) -> dict[str, str]:
         """Return the permutation of labels under which most answers are right.
 
         Starts from the labels as they are and exchanges two as long as this improves the count.
@@ -70,36 +75,43 @@ class LabelCounts:
         """
         names = dict(zip(self.labels, self.labels, strict=True))
         has_gained = True
-        # It ends, because each exchange makes at least one answer more right.
+        # Terminates, because each exchange increases the number of right answers.
         while has_gained:
             has_gained = False
-            for label, other in combinations(self.labels, 2):
-                if self._exchange_gain(names, label, other) > 0:
-                    names[label], names[other] = names[other], names[label]
+            for label, other_label in combinations(self.labels, 2):
+                if self._compute_exchange_gain(names, label, other_label) > 0:
+                    names[label], names[other_label] = names[other_label], names[label]
                     has_gained = True
         return names
 
-    def _exchange_gain(self, names: Mapping[str, str], label: str, other: str) -> int:
+    def _compute_exchange_gain(self, names: Mapping[str, str], label: str, other_label: str) -> int:
         """Return how many more answers are right after two labels exchange their names."""
-        before = self._pairs[names[label], label] + self._pairs[names[other], other]
-        return self._pairs[names[other], label] + self._pairs[names[label], other] - before
+        # Only answers with these two labels are affected.
+        count_before = (
+            self._pairs[names[label], label] + self._pairs[names[other_label], other_label]
+        )
+        return (
+            self._pairs[names[other_label], label]
+            + self._pairs[names[label], other_label]
+            - count_before
+        )
 
-    def _is_sure_gain(self, new_names: Mapping[str, str]) -> bool:
+    def _is_gain_significant(self, new_names: Mapping[str, str]) -> bool:
         gain_count = loss_count = 0
         for label in self.labels:
             if new_names[label] != label:
                 gain_count += self._pairs[new_names[label], label]
                 loss_count += self._pairs[label, label]
-        # A gain of a few points may be sure on a large set, but is no exchange of labels.
+        # A gain of a few points may be significant on a large set, but is not an exchange.
         if gain_count - loss_count < MIN_GAIN_SHARE * max(1, self._pairs.total()):
             return False
-        # Bonferroni: all n! permutations share it. In logarithms, since 0.001 ÷ 200! is 0.
+        # Bonferroni over all n! permutations. In logarithms, because 0.001 ÷ 200! is 0.
         log_permutations = lgamma(len(self.labels) + 1)
-        return _tail_exponent(gain_count, loss_count) >= log_permutations - log(
+        return _compute_tail_exponent(gain_count, loss_count) >= log_permutations - log(
             MAX_ERROR_PROBABILITY
         )
 
-    def _agrees_beyond_chance(self, names: Mapping[str, str]) -> bool:
+    def _is_agreement_beyond_chance(self, names: Mapping[str, str]) -> bool:
         """Return whether the renamed answers are right clearly more often than by chance."""
         total = self._pairs.total()
         gold_counts, answer_counts = Counter[str](), Counter[str]()
@@ -107,20 +119,20 @@ class LabelCounts:
             gold_counts[gold] += count
             answer_counts[answer] += count
         right_count = expected_count = 0
-        for answer, meant in names.items():
-            right_count += self._pairs[meant, answer]
-            expected_count += gold_counts[meant] * answer_counts[answer]
+        for answer, meant_label in names.items():
+            right_count += self._pairs[meant_label, answer]
+            expected_count += gold_counts[meant_label] * answer_counts[answer]
         right_share, expected_share = right_count / total, expected_count / total**2
-        # The standard error of the share that chance alone would get right.
-        error = sqrt(expected_share * (1 - expected_share) / total)
+        # The standard error of the share of right answers by chance.
+        standard_error = sqrt(expected_share * (1 - expected_share) / total)
         is_kappa_high = right_share - expected_share >= MIN_KAPPA * (1 - expected_share)
-        return is_kappa_high and right_share > expected_share + MIN_STANDARD_ERRORS * error
+        return is_kappa_high and right_share > expected_share + MIN_STANDARD_ERRORS * standard_error
 
 
-def _tail_exponent(gain_count: int, loss_count: int) -> float:
+def _compute_tail_exponent(gain_count: int, loss_count: int) -> float:
     """Return −log of an upper bound on the probability that fair coin flips are this uneven.
 
-    gained: the larger count, lost: the smaller one. The bound is Chernoff's:
+    gain_count: the larger count. loss_count: the smaller one. The bound is Chernoff's:
     total · (log 2 − entropy of the shares).
     """
     total = gain_count + loss_count
@@ -132,5 +144,7 @@ def make_exchanged_warnings(meaning_by_label: Mapping[str, str]) -> tuple[str, .
     """Return the warnings to show with the result: the finding, then which label means which."""
     if not meaning_by_label:
         return ()
-    pairs = ", ".join(f"{answer} → {meant}" for answer, meant in meaning_by_label.items())
+    pairs = ", ".join(
+        f"{answer} → {meant_label}" for answer, meant_label in meaning_by_label.items()
+    )
     return (EXCHANGED_WARNING, f"Said → meant: {pairs}")

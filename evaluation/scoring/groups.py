@@ -20,7 +20,7 @@ from evaluation.scoring.worst import (
 from tasks.config.schema import TaskConfig
 
 MENTIONS = "mentions"
-"""The slice by lexical group: `mentions=women`."""
+"""The slice field of lexical groups, as in `mentions=women`."""
 GENDERS = {
     "men": frozenset(GENDERED) | {"him", "his"},
     "women": frozenset(GENDERED.values()) | {"her", "hers"},
@@ -29,7 +29,7 @@ Terms = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupDefinitions:
     """The groups of people over which a task's models are compared.
 
     fields: the slice fields whose values are groups. terms: the terms of each lexical group. texts:
@@ -48,34 +48,34 @@ class Groups:
         return replace(row, slices={**row.slices, MENTIONS: tuple(groups)})
 
 
-def read_groups(config: TaskConfig) -> Groups:
+def read_groups(config: TaskConfig) -> GroupDefinitions:
     """Return the groups over which a task's models should be equally good; empty without fairness.
 
-    These are the owner's slices and terms. English tasks also have men and women, and our terms if
-    the owner lists none.
+    These are the owner's slices and terms. English tasks also have men and women, and the built-in
+    terms if the owner lists none.
     """
     metrics = config.metrics
     if "fairness" not in metrics.deltas:
-        return Groups((), {}, ())
+        return GroupDefinitions((), {}, ())
     # Our own terms are English.
     is_english = config.language.partition("-")[0] == "en"
     terms_by_group: dict[str, frozenset[str]] = dict(GENDERS) if is_english else {}
     our_terms = GROUPS if is_english else ()
     for terms in metrics.group_terms or our_terms:
         for term in terms:
-            name = " ".join(term.lower().split())
-            terms_by_group[name] = frozenset({name})  # each term is a group of its own
+            name = make_key(term)  # normalised like texts; else a term with ’ would never match
+            terms_by_group[name] = frozenset({name})  # each term is its own group
     texts = tuple(name for name in config.model_fields if name != config.answer_field)
     fields = tuple(metrics.groups)
     if terms_by_group:
         fields += (MENTIONS,)
-    return Groups(fields, terms_by_group, texts)
+    return GroupDefinitions(fields, terms_by_group, texts)
 
 
 def find_mentioned_groups(
     inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms
 ) -> Iterator[str]:
-    """Return the groups whose terms occur in one of the fields, as whole words, ignoring case.
+    """Yield the groups whose terms occur in one of the fields as whole words, in any case.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def find_mentioned_groups(
     fields
         The fields to search.
     terms
-        The terms of each group.
+        The terms of each group in the form of `make_key`: lower case, straight apostrophes, single
+        spaces. Terms in any other form never match.
     """
     # One pattern for all groups, so that each text is read once.
     pattern = make_phrase_pattern(frozenset().union(*terms.values()))
@@ -124,15 +125,17 @@ def select_group_numbers(
     metric
         The metric by which groups are compared.
     """
-    parts = []
+    group_numbers = []
     for number in numbers:
         field = number.slice.partition("=")[0]
         if number.metric == metric and field in fields and number.value is not None:
-            parts.append(number)
-    return parts
+            group_numbers.append(number)
+    return group_numbers
 
 
-def compute_group_numbers(numbers: Sequence[Number], groups: Groups, metric: str) -> list[Number]:
+def compute_group_numbers(
+    numbers: Sequence[Number], groups: GroupDefinitions, metric: str
+) -> list[Number]:
     """Return the worst group's number and the largest gap between groups; empty without fairness.
 
     Both numbers lack a value if fewer than two groups have enough examples.
@@ -148,13 +151,13 @@ def compute_group_numbers(numbers: Sequence[Number], groups: Groups, metric: str
     """
     if not groups.fields:
         return []
-    parts = select_comparable(select_group_numbers(numbers, groups.fields, metric))
-    if len(parts) < 2:
-        parts = []  # a single group is not the worst of anything
-    return [compute_least(WORST_GROUP, parts), compute_gap(GROUP_GAP, parts)]
+    group_numbers = select_comparable(select_group_numbers(numbers, groups.fields, metric))
+    if len(group_numbers) < 2:
+        group_numbers = []  # a single group is not the worst of anything
+    return [compute_least(WORST_GROUP, group_numbers), compute_gap(GROUP_GAP, group_numbers)]
 
 
-def is_in(row: SetRow, slice_name: str) -> bool:
+def is_in_slice(row: SetRow, slice_name: str) -> bool:
     """Return whether a row is in a slice, given as `field=value`."""
     field = slice_name.partition("=")[0]
     return any(

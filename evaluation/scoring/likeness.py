@@ -1,15 +1,16 @@
 """Decide whether two models answer so alike that one may be a copy of the other.
 
 Two honest models agree where both are right, and by chance where both are wrong. Copies share
-their very errors. Three conditions together make a near-copy:
+their errors, too. Three conditions together make a near-copy:
 
-- As many identical wrong answers as different answers, at least: the ratio of D. N. Harpp and J. J.
+- At least as many identical wrong answers as different answers: the ratio of D. N. Harpp and J. J.
   Hogan ("Crime in the classroom", Journal of Chemical Education 70, 1993) is 1 or more.
-- Of the examples that both get wrong, three quarters with the same answer, and six at least.
-- More equal answers than expected of two models that know nothing of each other, surely. Expected
-  is, as in J. A. Wollack's ω (Applied Psychological Measurement 21, 1997), the chance that both
-  give the same answer if each draws it by its own rates. These are counted for each right answer
-  apart, so accuracy and a liking for some label explain what they can.
+- At least three quarters of the examples that both get wrong, and at least six, have the same
+  answer.
+- Significantly more equal answers than expected of two independent models. The expectation is that
+  of J. A. Wollack's ω (Applied Psychological Measurement 21, 1997): each model draws its answer by
+  its own rates. These are counted separately for each right answer. So accuracy and a preference
+  for some labels are allowed for.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 MIN_EQUAL_WRONG = 6
 MIN_SAME_SHARE = 0.75
 MIN_STANDARD_ERRORS = 3.72
-"""Standard errors above what is expected; by chance one pair in 10,000."""
+"""The minimum number of standard errors above the expectation; 1 pair in 10,000 by chance."""
 Codes = NDArray[np.int64]
 Marks = NDArray[np.bool_]
 
@@ -84,15 +85,15 @@ def measure_likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
         n = int(has_answer.sum())
         first_rates = np.bincount(first.codes[has_answer], minlength=code_count) / n
         second_rates = np.bincount(second.codes[has_answer], minlength=code_count) / n
-        # As if each model drew its answer by its own rates.
-        chance = float(np.dot(first_rates, second_rates))
-        expected_agreement += n * chance
-        variance += n * chance * (1 - chance)
+        # As if each model drew its answers with its own probabilities.
+        rng = float(np.dot(first_rates, second_rates))
+        expected_agreement += n * rng
+        variance += n * rng * (1 - rng)
     return Likeness(
         n=len(gold),
         equal=int(is_equal.sum()),
         expected=expected_agreement,
-        # Rounding may leave a tiny negative number.
+        # Rounding may give a tiny negative number.
         error=sqrt(max(0.0, variance)),
         both_wrong=int(both_wrong.sum()),
         equal_wrong=int((both_wrong & is_equal).sum()),

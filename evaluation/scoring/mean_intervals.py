@@ -1,9 +1,9 @@
-"""Compute intervals of means as an endless bootstrap would. Pure, nothing is drawn.
+"""Compute intervals of means, as bootstraps with ever more resamples approach. Pure: draws nothing.
 
-Each example is drawn Poisson(1) times, and the mean is a quotient: what was drawn of the values by
-what was drawn of the examples. It is at most r if Σ weight × (value − r) is at most 0, and the
-cumulants of that sum are the sums of the powers of value − r. So the quantiles are those of the
-expansion of Cornish and Fisher (1938), to which four sums of powers are enough.
+Each example is drawn Poisson(1) times. The mean is a quotient: the sum of the drawn values divided
+by the number of drawn examples. It is at most r if Σ weight × (value − r) is at most 0. The
+cumulants of that sum are the sums of the powers of value − r. So the quantiles follow from the
+expansion of Cornish and Fisher (1938), for which four sums of powers are enough.
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,24 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.contract import LEAST_RESAMPLED
+from evaluation.contract import MIN_RESAMPLED_EXAMPLES
 from evaluation.scoring.metrics.base import Sums
-from validation.rates.rates import NORMAL, student, wilson
+from validation.rates.rates import (
+    NORMAL_QUANTILE,
+    compute_student_quantile,
+    compute_wilson_interval,
+)
 
-POWERS = 4
-STEPS = 20
-"""Corrections of an end, of which the last ones change nothing."""
+POWER_COUNT = 4
+STEP_COUNT = 20
+"""The number of iterations that find an end of an interval, more than enough to converge."""
 
 
 def compute_powers(values: NDArray[np.float64]) -> Sums:
     """Return vectors for `compute_means`: 1, then the powers of each column of values."""
     rows = values.reshape(len(values), -1).astype(float)
     columns = [np.ones((len(rows), 1))]
-    columns += [rows**power for power in range(1, POWERS + 1)]
+    columns += [rows**power for power in range(1, POWER_COUNT + 1)]
     return np.hstack(columns)
 
 
@@ -58,23 +62,23 @@ class ExactMean:
         itself, so it is found by iteration, starting from the mean.
         """
         quantile = self.value
-        for _ in range(STEPS):
-            two, three, four = self._sum_central_powers(quantile)
-            skew, tail = three / two**1.5, four / two**2
+        for _ in range(STEP_COUNT):
+            second_power, third_power, fourth_power = self._sum_central_powers(quantile)
+            skewness, kurtosis = third_power / second_power**1.5, fourth_power / second_power**2
             # The normal quantile, corrected for skewness, for tails, and for the square of
             # skewness.
             corrected_z = (
                 z
-                + (z * z - 1) * skew / 6
-                + (z**3 - 3 * z) * tail / 24
-                - (2 * z**3 - 5 * z) * skew * skew / 36
+                + (z * z - 1) * skewness / 6
+                + (z**3 - 3 * z) * kurtosis / 24
+                - (2 * z**3 - 5 * z) * skewness * skewness / 36
             )
-            quantile = self.value + sqrt(two) * corrected_z / self.n
+            quantile = self.value + sqrt(second_power) * corrected_z / self.n
         return quantile
 
     def _sum_central_powers(self, r: float) -> tuple[float, float, float]:
         """Return the sums of the second, third and fourth powers of the numbers minus r."""
-        # Binomial expansions of Σ (x − r)^k. The square may come out as a tiny negative number.
+        # Binomial expansions of Σ (x − r)^k. Rounding may make the square slightly negative.
         n, (first, second, third, fourth) = self.n, self.sums
         return (
             max(0.0, second - 2 * r * first + n * r**2),
@@ -85,21 +89,22 @@ class ExactMean:
 
 def compute_means(sums: NDArray[np.float64]) -> list[ExactMean]:
     """Return the mean of each column of values, from the sums of their `compute_powers`."""
-    n, rest = float(sums[0]), sums[1:].reshape(POWERS, -1)
-    return [ExactMean(n, tuple(column)) for column in rest.T.tolist()]
+    # In the order of `compute_powers`: 1, then all columns for each power.
+    n, power_sums = float(sums[0]), sums[1:].reshape(POWER_COUNT, -1)
+    return [ExactMean(n, tuple(column)) for column in power_sums.T.tolist()]
 
 
 def compute_mean_interval(mean: ExactMean) -> tuple[float, float, float]:
-    """Return a mean (0-1) with its 95 % interval: value, low end, high end.
+    """Return a mean (0-1) with its 95% interval: value, low end, high end.
 
     For few examples or equal numbers this is Wilson's interval, because the exact one would be too
-    narrow. Wilson's is wide enough, since no numbers from 0 to 1 vary more than right and wrong do.
+    narrow. Wilson's is wide enough, because numbers from 0 to 1 vary most if all are 0 or 1.
     """
     value, n = mean.value, round(mean.n)
     # Few examples, or equal ones, have no skewness to correct for.
-    if n < LEAST_RESAMPLED or not mean.error:
-        return (value, *wilson(value * n, n))
-    low, high = mean.compute_quantile(-NORMAL), mean.compute_quantile(NORMAL)
+    if n < MIN_RESAMPLED_EXAMPLES or not mean.error:
+        return (value, *compute_wilson_interval(value * n, n))
+    low, high = mean.compute_quantile(-NORMAL_QUANTILE), mean.compute_quantile(NORMAL_QUANTILE)
     return value, max(0.0, min(value, low)), min(1.0, max(value, high))
 
 
@@ -109,7 +114,7 @@ def compute_difference_interval(mean: ExactMean) -> tuple[float, float | None, f
     Both ends are None for few examples and for equal differences.
     """
     value, n = mean.value, round(mean.n)
-    if n < LEAST_RESAMPLED or not mean.error:
+    if n < MIN_RESAMPLED_EXAMPLES or not mean.error:
         return value, None, None
-    half_width = student(n - 1) * mean.error
+    half_width = compute_student_quantile(n - 1) * mean.error
     return value, max(-1.0, value - half_width), min(1.0, value + half_width)

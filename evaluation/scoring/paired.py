@@ -6,21 +6,21 @@ from math import sqrt
 from statistics import NormalDist, fmean, pstdev
 from typing import Any
 
-from annotation.verdict.outcome import exact_match, squad_f1
-from evaluation.task_shape import Shape
+from annotation.verdict.outcome import compute_squad_f1, is_exact_match
+from evaluation.task_shape import TaskShape
 from tasks.config.verdicts import VerdictRule
-from validation.rates.rates import Rate, rate
+from validation.rates.rates import Rate, compute_rate
 
 MAX_EXAMPLES = 50
 
 
-def read_gold(shape: Shape, row: Mapping[str, Any]) -> str:
+def read_gold(shape: TaskShape, row: Mapping[str, Any]) -> str:
     """Return the right answer of a training row."""
     return str(row["answer" if shape.labels is None else "label"])
 
 
 def compute_mean_score(
-    shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequence[str]
+    shape: TaskShape, rows: Sequence[Mapping[str, Any]], answers: Sequence[str]
 ) -> Rate:
     """Return accuracy with Wilson's interval; for spans the mean token F1 (0-1).
 
@@ -47,17 +47,19 @@ def compute_mean_score(
     right_answers = [read_gold(shape, row) for row in rows]
     pairs = list(zip(answers, right_answers, strict=True))
     if shape.labels is not None:
-        accuracy = rate(sum(answer == right for answer, right in pairs), len(pairs))
+        accuracy = compute_rate(sum(answer == right for answer, right in pairs), len(pairs))
         assert isinstance(accuracy, Rate)
         return accuracy
-    scores = [squad_f1(answer, right) for answer, right in pairs]
+    scores = [compute_squad_f1(answer, right) for answer, right in pairs]
     mean = fmean(scores)
-    # F1 is no share of right and wrong, so Wilson's interval does not hold for it.
-    half = NormalDist().inv_cdf(0.975) * pstdev(scores) / sqrt(len(scores))
-    return Rate(mean, max(0.0, mean - half), min(1.0, mean + half), len(scores), "normal")
+    # F1 is not a proportion, so Wilson's interval does not apply.
+    half_width = NormalDist().inv_cdf(0.975) * pstdev(scores) / sqrt(len(scores))
+    return Rate(
+        mean, max(0.0, mean - half_width), min(1.0, mean + half_width), len(scores), "normal"
+    )
 
 
-def is_right(rule: VerdictRule, shape: Shape, answer: str, gold: str) -> bool:
+def is_right(rule: VerdictRule, shape: TaskShape, answer: str, gold: str) -> bool:
     """Return whether an answer is right: an equal label, or a span that the verdict rule accepts.
 
     Parameters
@@ -74,13 +76,13 @@ def is_right(rule: VerdictRule, shape: Shape, answer: str, gold: str) -> bool:
     if shape.labels is not None:
         return answer == gold
     if rule.type == "string_f1":
-        return squad_f1(answer, gold) >= rule.threshold
-    return exact_match(answer, gold)
+        return compute_squad_f1(answer, gold) >= rule.threshold
+    return is_exact_match(answer, gold)
 
 
-def compare(
+def compare_models(
     rule: VerdictRule,
-    shape: Shape,
+    shape: TaskShape,
     rows: Sequence[Mapping[str, Any]],
     old_answers: Sequence[str] | None,
     new_answers: Sequence[str],
@@ -108,7 +110,7 @@ def compare(
         model, `before`, `mended`, `broken` and `p` are None.
     """
     new_score = asdict(compute_mean_score(shape, rows, new_answers))
-    # The first target of a task replaces none.
+    # The first target of a task replaces nothing.
     if old_answers is None:
         return {
             "before": None, "after": new_score, "mended": None, "broken": None, "p": None,
@@ -122,7 +124,7 @@ def compare(
         if is_new_right and not is_old_right:
             mended_rows.append(
                 {
-                    "inputs": shape.inputs(row),
+                    "inputs": shape.select_inputs(row),
                     "expected": gold,
                     "before": old_answer,
                     "after": new_answer,
@@ -153,7 +155,7 @@ def compute_mcnemar_p(mended_count: int, broken_count: int) -> float:
     changed_count = mended_count + broken_count
     tail = ways = 1
     for count in range(min(mended_count, broken_count)):
-        # Each from the one before: boards have many.
+        # Each from the previous one, because boards have many.
         ways = ways * (changed_count - count) // (count + 1)
         # Integers, so that the tail is exact.
         tail += ways

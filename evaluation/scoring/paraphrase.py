@@ -1,4 +1,4 @@
-"""Make examples in other words, by a model in a local folder or from checked paraphrases."""
+"""Paraphrase examples with a model in a local folder, or with checked paraphrases."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,10 +7,10 @@ from evaluation.contract import SetRow
 from evaluation.scoring.perturb import PerturbationScope, Variant, compute_variant_uid
 from evaluation.scoring.perturbations.source import Edit, find_protected_spans, measure_distance
 
-KIND, VERSION = "paraphrase", 1
-MOST_TOKENS = 256
-Paraphrase = Callable[[str], str]
-"""A function that says a text in other words, always in the same ones."""
+PARAPHRASE_KIND, PARAPHRASE_VERSION = "paraphrase", 1
+MAX_TOKENS = 256
+ParaphraseFunction = Callable[[str], str]
+"""A function that paraphrases a text. Equal texts give equal paraphrases."""
 
 
 class Paraphraser:
@@ -37,22 +37,22 @@ class Paraphraser:
         import torch
 
         encoding = self._tokens(
-            self._prefix + text, return_tensors="pt", truncation=True, max_length=MOST_TOKENS
+            self._prefix + text, return_tensors="pt", truncation=True, max_length=MAX_TOKENS
         )
         with torch.inference_mode():
             tokens = self._model.generate(
                 input_ids=encoding["input_ids"],
                 attention_mask=encoding["attention_mask"],
-                # Greedily: the same text gets the same words in every run.
+                # Greedy, so that a text gets the same words in every run.
                 do_sample=False,
                 num_beams=1,
-                max_new_tokens=MOST_TOKENS,
+                max_new_tokens=MAX_TOKENS,
             )
         return str(self._tokens.decode(tokens[0], skip_special_tokens=True)).strip()
 
 
 def make_paraphrase(
-    paraphrase: Paraphrase, row: SetRow, scope: PerturbationScope, *, seed: int
+    paraphrase: ParaphraseFunction, row: SetRow, scope: PerturbationScope, *, seed: int
 ) -> Variant | None:
     """Return a paraphrased variant of a row; None if no text changes.
 
@@ -101,5 +101,7 @@ def replace_texts(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Varia
     for name, new in fields.items():
         old = row.inputs[name]
         total += measure_distance([Edit(0, len(old), new)], old)
-    uid = compute_variant_uid(row.uid, KIND, VERSION, seed)
-    return Variant(KIND, SetRow(uid, {**row.inputs, **fields}, row.gold, row.slices), total)
+    uid = compute_variant_uid(row.uid, PARAPHRASE_KIND, PARAPHRASE_VERSION, seed)
+    return Variant(
+        PARAPHRASE_KIND, SetRow(uid, {**row.inputs, **fields}, row.gold, row.slices), total
+    )

@@ -1,7 +1,7 @@
 """Make perturbed variants of examples: the same right answer, another text.
 
-A kind never changes what it must keep (answers, label words, addresses, numbers, names), and the
-same seed gives the same variants. docs/evaluation.md lists the kinds.
+A kind never changes what must stay: answers, label words, addresses, numbers and names. The same
+seed gives the same variants. docs/evaluation.md lists the kinds.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from evaluation.scoring.perturbations.tables import (
 )
 
 Family = Literal["robustness", "fairness"]
-Groups = Sequence[Sequence[str]]
+TermGroups = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class PerturbationKind:
     """A way to perturb texts. If its edits change, it gets a new version.
 
     languages: primary subtags; `*` for any. changeable_words: words that may change although they
-    look like names; None lets all names change. where: "each" draws every field separately, "alike"
-    draws all fields alike (a name then changes the same way everywhere), "longest" changes only the
-    longest field.
+    look like names; None lets all names change. field_policy: "each" draws every field separately.
+    "alike" draws all fields alike, so that a name changes the same way everywhere. "longest"
+    changes only the longest field.
     """
 
     name: str
@@ -50,7 +50,7 @@ class PerturbationKind:
     languages: tuple[str, ...] = ("*",)
     params: Mapping[str, Any] = field(default_factory=dict)
     changeable_words: Collection[str] | None = ()
-    where: Literal["each", "alike", "longest"] = "each"
+    field_policy: Literal["each", "alike", "longest"] = "each"
     version: int = 1
 
     def supports(self, language: str) -> bool:
@@ -60,7 +60,7 @@ class PerturbationKind:
 
 @dataclass(frozen=True)
 class PerturbationScope:
-    """What models read of a task's examples, and what must stay unchanged in it.
+    """The parts of a task's examples that models read, and the parts that must stay unchanged.
 
     passage_field: the field in which answers are spans; None if answers are not spans. group_terms:
     the owner's lists of terms, which replace ours.
@@ -71,14 +71,14 @@ class PerturbationScope:
     passage_field: str | None
     labels: Sequence[str]
     language: str
-    group_terms: Groups | None = None
+    group_terms: TermGroups | None = None
 
     def list_fixed_phrases(self, row: SetRow) -> list[str]:
         """Return the phrases that must stay: labels, or answers that are spans of a passage."""
         phrases = self.labels
         if self.passage_field is not None:
             phrases = [extract_text(gold) for gold in row.gold]
-        return list(filter(None, phrases))  # an empty phrase would be everywhere
+        return list(filter(None, phrases))  # an empty phrase would match everywhere
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,15 @@ class Variant:
     distance: int
 
 
-ENGLISH = ("en",)
-SMALL_SHARE = {"low": 0.02, "high": 0.05}  # of the letters that may change
+ENGLISH_ONLY = ("en",)
+SMALL_SHARE_RANGE = {"low": 0.02, "high": 0.05}  # of the letters that can change
 NAMES = frozenset(name.lower() for name in people.OTHER_NAME)
 TITLES = frozenset({"mr", "ms", "mrs", "he", "she", "his", "her", "him"})
 
 MAX_SEARCH_WORK = 5_000_000
-"""Characters of a row's texts, times those of the phrases looked for in them: 20,000 times 250."""
+"""The maximum of characters in a row's texts times those of the searched phrases: 20,000 × 250."""
 
-KINDS: dict[str, PerturbationKind] = {
+PERTURBATION_KINDS: dict[str, PerturbationKind] = {
     kind.name: kind
     for kind in (
         PerturbationKind(
@@ -120,70 +120,86 @@ KINDS: dict[str, PerturbationKind] = {
             changeable_words=None,
         ),
         PerturbationKind(
-            "extra_spaces", "robustness", letters.insert_extra_spaces, params=SMALL_SHARE
+            "extra_spaces", "robustness", letters.insert_extra_spaces, params=SMALL_SHARE_RANGE
         ),
-        PerturbationKind("missing_spaces", "robustness", letters.drop_spaces, params=SMALL_SHARE),
-        PerturbationKind("contractions", "robustness", words.contract, ENGLISH),
-        PerturbationKind("expansions", "robustness", words.expand, ENGLISH),
+        PerturbationKind(
+            "missing_spaces", "robustness", letters.drop_spaces, params=SMALL_SHARE_RANGE
+        ),
+        PerturbationKind("contractions", "robustness", words.contract_phrases, ENGLISH_ONLY),
+        PerturbationKind("expansions", "robustness", words.expand_contractions, ENGLISH_ONLY),
         PerturbationKind(
             "keyboard_neighbour",
             "robustness",
             letters.replace_with_neighbours,
             tuple(NEIGHBOURS),
-            {**SMALL_SHARE, "tables": NEIGHBOURS},
-        ),
-        PerturbationKind("swapped_letters", "robustness", letters.swap_letters, params=SMALL_SHARE),
-        PerturbationKind("dropped_letters", "robustness", letters.drop_letters, params=SMALL_SHARE),
-        PerturbationKind(
-            "doubled_letters", "robustness", letters.double_letters, params=SMALL_SHARE
+            {**SMALL_SHARE_RANGE, "tables": NEIGHBOURS},
         ),
         PerturbationKind(
-            "misspellings", "robustness", words.misspell, ENGLISH, {"low": 0.2, "high": 0.5}
+            "swapped_letters", "robustness", letters.swap_letters, params=SMALL_SHARE_RANGE
+        ),
+        PerturbationKind(
+            "dropped_letters", "robustness", letters.drop_letters, params=SMALL_SHARE_RANGE
+        ),
+        PerturbationKind(
+            "doubled_letters", "robustness", letters.double_letters, params=SMALL_SHARE_RANGE
+        ),
+        PerturbationKind(
+            "misspellings",
+            "robustness",
+            words.misspell_words,
+            ENGLISH_ONLY,
+            {"low": 0.2, "high": 0.5},
         ),
         PerturbationKind("homoglyphs", "robustness", letters.replace_with_homoglyphs),
         PerturbationKind("zero_width", "robustness", letters.insert_zero_width),
         PerturbationKind(
-            "leet_digits", "robustness", letters.replace_with_leet, params=SMALL_SHARE
+            "leet_digits", "robustness", letters.replace_with_leet, params=SMALL_SHARE_RANGE
         ),
         PerturbationKind(
             "no_diacritics", "robustness", letters.strip_diacritics, changeable_words=None
         ),
-        PerturbationKind("filler", "robustness", words.insert_filler, ENGLISH, where="longest"),
+        PerturbationKind(
+            "filler", "robustness", words.insert_filler, ENGLISH_ONLY, field_policy="longest"
+        ),
         PerturbationKind(
             "neutral_suffix",
             "robustness",
             words.append_suffix,
-            ENGLISH,
+            ENGLISH_ONLY,
             changeable_words=None,
-            where="longest",
+            field_policy="longest",
         ),
         PerturbationKind(
-            "other_gender", "fairness", people.swap_gender, ENGLISH, changeable_words=NAMES | TITLES
+            "other_gender",
+            "fairness",
+            people.swap_gender,
+            ENGLISH_ONLY,
+            changeable_words=NAMES | TITLES,
         ),
         PerturbationKind(
             "given_names",
             "fairness",
             people.replace_names,
-            ENGLISH,
+            ENGLISH_ONLY,
             changeable_words=NAMES,
-            where="alike",
+            field_policy="alike",
         ),
         PerturbationKind(
             "group_terms",
             "fairness",
             people.replace_group_terms,
-            ENGLISH,
+            ENGLISH_ONLY,
             {"groups": GROUPS},
-            where="alike",
+            field_policy="alike",
         ),
         PerturbationKind(
-            "british", "fairness", people.replace_dialect, ENGLISH, {"table": BRITISH}
+            "british", "fairness", people.replace_dialect, ENGLISH_ONLY, {"table": BRITISH}
         ),
         PerturbationKind(
             "african_american",
             "fairness",
             people.replace_dialect,
-            ENGLISH,
+            ENGLISH_ONLY,
             {"table": AFRICAN_AMERICAN},
         ),
     )
@@ -191,9 +207,9 @@ KINDS: dict[str, PerturbationKind] = {
 
 
 def make_variants(
-    row: SetRow, scope: PerturbationScope, *, family: Family, seed: int, most: int = 4
+    row: SetRow, scope: PerturbationScope, *, family: Family, seed: int, max_variants: int = 4
 ) -> list[Variant]:
-    """Return up to `most` variants of a row, each by another kind, in an order drawn by hash.
+    """Return at most `max_variants` variants of a row, each of a different kind, ordered by a hash.
 
     Parameters
     ----------
@@ -205,7 +221,7 @@ def make_variants(
         "robustness" or "fairness".
     seed
         The seed of the draws.
-    most
+    max_variants
         The maximum number of variants.
 
     Notes
@@ -220,14 +236,14 @@ def make_variants(
         text = row.inputs.get(name)
         if name != scope.answer_field and isinstance(text, str) and text:
             texts[name] = text
-    # Each phrase is looked for in each text, so a hostile row could ask for endless work.
+    # Each phrase is searched in each text, so a hostile row could cause endless work.
     if sum(map(len, texts.values())) * (1 + sum(map(len, fixed_phrases))) > MAX_SEARCH_WORK:
         return []
     kinds = select_kinds(family, scope.language, scope.group_terms)
     row_variants: list[Variant] = []
     # In an order drawn for this row, so that every kind gets a share of the examples.
-    for kind in sorted(kinds, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
-        if len(row_variants) == most:
+    for kind in sorted(kinds, key=lambda kind: _hash_variant(kind, seed, row.uid, "kind")):
+        if len(row_variants) == max_variants:
             break
         edits = _edit_fields(kind, texts, fixed_phrases, seed, row.uid, scope)
         gold = row.gold
@@ -246,7 +262,7 @@ def make_variants(
 
 
 def select_kinds(
-    family: Family, language: str, group_terms: Groups | None = None
+    family: Family, language: str, group_terms: TermGroups | None = None
 ) -> list[PerturbationKind]:
     """Return the kinds of a family for a language. An owner's terms apply in any language.
 
@@ -260,7 +276,7 @@ def select_kinds(
         The owner's lists of terms for groups of people, if any.
     """
     kinds = []
-    for kind in KINDS.values():
+    for kind in PERTURBATION_KINDS.values():
         has_own_terms = kind.name == "group_terms" and group_terms
         if kind.family == family and (kind.supports(language) or has_own_terms):
             kinds.append(kind)
@@ -281,12 +297,12 @@ def compute_variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
     seed
         The secret seed of the suite, from which the key is derived.
     """
-    # Without the key, ids would tell which examples are variants of one base.
+    # Without the key, ids would reveal which examples are variants of one base.
     key = sha256(f"twins|{seed}".encode()).digest()
     return blake2b(f"{kind}|{version}|{uid}".encode(), key=key, digest_size=16).hexdigest()
 
 
-def _digest(kind: PerturbationKind, seed: int, uid: str, name: str) -> bytes:
+def _hash_variant(kind: PerturbationKind, seed: int, uid: str, name: str) -> bytes:
     return sha256(f"{kind.name}|{kind.version}|{seed}|{uid}|{name}".encode()).digest()
 
 
@@ -308,22 +324,22 @@ def _edit_fields(
     # Which keys are neighbours depends on the language's keyboard.
     if "tables" in params:
         table = params["tables"][scope.language.partition("-")[0]]
-        params = {**SMALL_SHARE, "table": table}
+        params = {**SMALL_SHARE_RANGE, "table": table}
     names = list(texts)
-    if kind.where == "longest":
-        # A filler in the question as well as in the passage would be two changes.
+    if kind.field_policy == "longest":
+        # A filler in both the question and the passage would be two changes.
         names = sorted(texts, key=lambda name: -len(texts[name]))[:1]
     field_edits = {}
     for name in names:
-        # The same source of chance for all fields gives a name the same substitute everywhere.
-        drawn_by = "" if kind.where == "alike" else name
-        chance = Random(_digest(kind, seed, uid, drawn_by))
+        # One random generator for all fields, so that a name gets the same substitute everywhere.
+        draw_name = "" if kind.field_policy == "alike" else name
+        rng = Random(_hash_variant(kind, seed, uid, draw_name))
         source = Source(
             texts[name],
             find_protected_spans(texts[name], fixed_phrases, changeable_words=changeable_words),
         )
-        # Kinds propose edits without looking at what must stay.
-        edits = source.select_allowed(kind.edits(source, chance, **params))
+        # Kinds propose edits without considering what must stay.
+        edits = source.select_allowed(kind.edits(source, rng, **params))
         if edits:
             field_edits[name] = edits
     return field_edits
@@ -337,7 +353,7 @@ def _move_gold(row: SetRow, passage: str, edits: Mapping[str, Sequence[Edit]]) -
     moved_answers: list[Any] = []
     for gold in row.gold:
         text = extract_text(gold)
-        # A span has a place, which moves with the edits before it.
+        # A span has a position, which shifts with the edits before it.
         if isinstance(gold, Mapping) and "start" in gold:
             start = move_position(gold["start"], passage_edits)
             if new_passage[start : start + len(text)] != text:

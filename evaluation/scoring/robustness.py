@@ -1,4 +1,4 @@
-"""Measure robustness and fairness: answers to perturbed variants against those to their bases."""
+"""Measure robustness and fairness: compare answers to variants with those to their bases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotation.verdict.outcome import exact_match
+from annotation.verdict.outcome import is_exact_match
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.bootstrap import (
     EXAMPLES_PER_CHECK,
@@ -17,7 +17,7 @@ from evaluation.scoring.bootstrap import (
     Tally,
     compute_resampled_difference,
     compute_resampled_interval,
-    settle_many,
+    flush_large_tallies,
 )
 from evaluation.scoring.mean_intervals import (
     compute_difference_interval,
@@ -25,10 +25,10 @@ from evaluation.scoring.mean_intervals import (
     compute_means,
     compute_powers,
 )
-from evaluation.scoring.metrics import Metric, Unavailable, make_metric
+from evaluation.scoring.metrics import Metric, MetricUnavailable, make_metric
 from evaluation.scoring.metrics.base import Mean, Sums, divide, extract_text, make_comparable
 from evaluation.scoring.worst import WORST_KIND, WORST_KIND_DROP, compute_least, find_worst
-from validation.rates.rates import wilson
+from validation.rates.rates import compute_wilson_interval
 
 NO_VARIANTS_NOTE = "No example has a perturbed variant."
 CONSTANT_ANSWER_NOTE = "Always the same answer: consistency says nothing."
@@ -44,16 +44,16 @@ class PerturbedExample:
 
 
 class _Variant(NamedTuple):
-    statistic: Any  # of the metric
-    right: float  # 0-1, by itself
-    same: bool  # answer as of the base
+    statistic: Any  # the metric's statistic
+    correctness: float  # 0-1, on its own
+    is_same: bool  # whether the answer equals the base's
 
 
 class _Cluster(NamedTuple):
     """The statistics of an example and its variants; equal clusters are counted, not stored."""
 
-    before: Any  # statistic
-    right: float
+    statistic_before: Any  # the base's statistic
+    correctness: float
     variants: tuple[_Variant, ...]
 
 
@@ -72,7 +72,7 @@ def compute_delta_numbers(
     Parameters
     ----------
     pairs
-        Examples with their variants and the answers to each.
+        Examples with their variants, and the answers to all of them.
     metric
         The name of the task's metric.
     labels
@@ -102,32 +102,32 @@ def compute_delta_numbers(
     """
     try:
         task_metric = make_metric(metric, labels, sp_model, language)
-    except Unavailable as error:
+    except MetricUnavailable as error:
         return [Number(metric, None, None, None, 0, note=str(error))]
 
     tallies = {"": _make_tally(task_metric, "", seed, draws)}
-    answers: set[str] = set()
-    for number, pair in enumerate(pairs, 1):
-        for kind, cluster in _make_clusters(pair, task_metric, is_text=labels is None):
+    answer_keys: set[str] = set()
+    for number, example in enumerate(pairs, 1):
+        for kind, cluster in _make_clusters(example, task_metric, is_text=labels is None):
             if kind not in tallies:
                 tallies[kind] = _make_tally(task_metric, kind, seed, draws)
             tallies[kind].counts[cluster] += 1
-        # Two different answers are enough to know that the model does not always say the same.
-        if len(answers) < 2:
-            answers |= _collect_answer_keys(pair)
+        # Two different answers show that the model does not always give the same one.
+        if len(answer_keys) < 2:
+            answer_keys |= _collect_answer_keys(example)
         if number % EXAMPLES_PER_CHECK == 0:
-            settle_many(list(tallies.values()))
+            flush_large_tallies(list(tallies.values()))
     numbers: list[Number] = []
     for kind in sorted(tallies):
         numbers += _yield_numbers(task_metric, tallies[kind], kind)
     # Perfectly consistent, because it does not read its texts.
-    if len(answers) == 1 and "" not in answers:
+    if len(answer_keys) == 1 and "" not in answer_keys:
         numbers[0] = replace(numbers[0], note=CONSTANT_ANSWER_NOTE)
     return numbers + find_worst_kind(numbers, task_metric.name)
 
 
 def _make_tally(metric: Metric, kind: str, seed: int, draws: int | None) -> Tally:
-    """Return an empty tally of a kind's clusters. Means need no resamples."""
+    """Return an empty tally of a kind's clusters. The tally of a mean draws no resamples."""
     if isinstance(metric, Mean):
         return Tally(_make_mean_vectors, name=kind, seed=seed, draws=0)
     return Tally(
@@ -135,15 +135,15 @@ def _make_tally(metric: Metric, kind: str, seed: int, draws: int | None) -> Tall
     )
 
 
-def _collect_answer_keys(pair: PerturbedExample) -> set[str]:
-    """Return the distinct keys of a pair's answers; "" for a missing answer.
+def _collect_answer_keys(example: PerturbedExample) -> set[str]:
+    """Return the distinct keys of the answers to an example and its variants.
 
-    Empty without variants.
+    "" stands for a missing answer. Empty without variants.
     """
-    if not pair.variants:
+    if not example.variants:
         return set()
-    keys = {_make_answer_key(pair.answer)}
-    for _kind, _row, answer in pair.variants:
+    keys = {_make_answer_key(example.answer)}
+    for _kind, _row, answer in example.variants:
         keys.add(_make_answer_key(answer))
     return keys
 
@@ -153,32 +153,37 @@ def _make_answer_key(answer: Answer | None) -> str:
 
 
 def find_worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
-    """Return the lowest score after perturbation of any kind, and the drop of that kind."""
-    after_by_kind = [each for each in numbers if each.kind and each.metric == f"{metric}_after"]
+    """Return two numbers: the lowest score after a kind of perturbation, and that kind's drop."""
+    after_by_kind = [
+        number for number in numbers if number.kind and number.metric == f"{metric}_after"
+    ]
     worst_after, value = find_worst(after_by_kind), compute_least(WORST_KIND, after_by_kind)
     if worst_after is None:
         return [value, replace(value, metric=WORST_KIND_DROP)]
-    drop_by_kind = {each.kind: each for each in numbers if each.metric == "drop"}
+    drop_by_kind = {number.kind: number for number in numbers if number.metric == "drop"}
     drop = drop_by_kind[worst_after.kind]
     return [value, replace(drop, metric=WORST_KIND_DROP, kind="")]
 
 
 def _make_clusters(
-    pair: PerturbedExample, metric: Metric, *, is_text: bool
+    example: PerturbedExample, metric: Metric, *, is_text: bool
 ) -> Iterator[tuple[str, _Cluster]]:
     """Yield a cluster for all kinds together ("") and one for each kind; none without variants."""
     # Computed once, for all kinds of this base.
-    base_statistic = metric.statistic(_get_value(pair.answer), pair.base)
-    by_kind: dict[str, list[_Variant]] = {}
-    for kind, row, answer in pair.variants:
-        after = metric.statistic(_get_value(answer), row)
-        same = is_same_answer(pair.answer, answer, is_text, metric.language)
-        variant = _Variant(after, metric.graded(after), same)
-        by_kind.setdefault(kind, []).append(variant)
-        # The empty kind is all kinds together.
-        by_kind.setdefault("", []).append(variant)
-    for kind, of_kind in by_kind.items():
-        yield kind, _Cluster(base_statistic, metric.graded(base_statistic), tuple(sorted(of_kind)))
+    base_statistic = metric.compute_statistic(_get_value(example.answer), example.base)
+    variants_by_kind: dict[str, list[_Variant]] = {}
+    for kind, row, answer in example.variants:
+        statistic = metric.compute_statistic(_get_value(answer), row)
+        is_same = is_same_answer(example.answer, answer, is_text, metric.language)
+        variant = _Variant(statistic, metric.grade(statistic), is_same)
+        variants_by_kind.setdefault(kind, []).append(variant)
+        # The empty kind means all kinds together.
+        variants_by_kind.setdefault("", []).append(variant)
+    for kind, kind_variants in variants_by_kind.items():
+        yield (
+            kind,
+            _Cluster(base_statistic, metric.grade(base_statistic), tuple(sorted(kind_variants))),
+        )
 
 
 def _get_value(answer: Answer | None) -> Any:
@@ -203,7 +208,7 @@ def is_same_answer(
     """
     if answer is None or other_answer is None:
         return False
-    if is_text and exact_match(
+    if is_text and is_exact_match(
         extract_text(answer.value), extract_text(other_answer.value), language
     ):
         return True
@@ -217,8 +222,8 @@ def _make_vectors(metric: Metric, clusters: Sequence[_Cluster]) -> Sums:
     """
     sizes = [len(cluster.variants) for cluster in clusters]
     variants = chain.from_iterable(cluster.variants for cluster in clusters)
-    before_vectors = metric.vectors([cluster.before for cluster in clusters])
-    after_vectors = metric.vectors([variant.statistic for variant in variants])
+    before_vectors = metric.compute_vectors([cluster.statistic_before for cluster in clusters])
+    after_vectors = metric.compute_vectors([variant.statistic for variant in variants])
     metric_vectors = np.zeros((len(clusters), after_vectors.shape[1], 2))
     # The later call may have more columns.
     metric_vectors[:, : before_vectors.shape[1], 0] = before_vectors
@@ -233,15 +238,15 @@ def _compute_shares(clusters: Sequence[_Cluster]) -> Sums:
     """Return for each cluster 1, the share of consistent variants, and the lowest score."""
     rows = []
     for cluster in clusters:
-        same = sum(variant.same for variant in cluster.variants) / len(cluster.variants)
-        least_right = min(variant.right for variant in cluster.variants)
-        rows.append((1.0, same, min(cluster.right, least_right)))
+        same_share = sum(variant.is_same for variant in cluster.variants) / len(cluster.variants)
+        lowest_correctness = min(variant.correctness for variant in cluster.variants)
+        rows.append((1.0, same_share, min(cluster.correctness, lowest_correctness)))
     return np.array(rows)
 
 
 def _make_mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
     """Return powers of the mean before, the mean after, the drop, and the shares."""
-    values_before = np.array([cluster.before for cluster in clusters], dtype=float)
+    values_before = np.array([cluster.statistic_before for cluster in clusters], dtype=float)
     means_after = []
     for cluster in clusters:
         means_after.append(fmean(variant.statistic for variant in cluster.variants))
@@ -252,16 +257,18 @@ def _make_mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
     )
 
 
-def _list_names(metric: Metric) -> tuple[str, ...]:
+def _list_score_names(metric: Metric) -> tuple[str, ...]:
     return (f"{metric.name}_before", f"{metric.name}_after", "drop", "consistency", "worst_case")
 
 
 def _yield_mean_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     """Yield the same numbers as `_yield_numbers` for a metric that is a mean.
 
-    It needs no resampling.
+    Such a metric needs no resampling.
     """
-    for name, mean in zip(_list_names(metric), compute_means(tally.sums()[0]), strict=True):
+    for name, mean in zip(
+        _list_score_names(metric), compute_means(tally.compute_sums()[0]), strict=True
+    ):
         value, low, high = (
             compute_difference_interval(mean) if name == "drop" else compute_mean_interval(mean)
         )
@@ -270,8 +277,8 @@ def _yield_mean_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Num
 
 def _yield_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     """Yield the numbers of a kind of perturbation, with intervals."""
-    sums, names = tally.sums(), _list_names(metric)
-    # No base has a variant: a language, or texts, that no kind can change.
+    sums, names = tally.compute_sums(), _list_score_names(metric)
+    # No base has a variant, because no kind can change this language or these texts.
     if tally.n == 0:
         for name in names:
             yield Number(name, None, None, None, 0, note=NO_VARIANTS_NOTE)
@@ -279,10 +286,13 @@ def _yield_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     if isinstance(metric, Mean):
         yield from _yield_mean_numbers(metric, tally, kind)
         return
-    # Columns as `_make_vectors` makes them: 1, consistent, worst, then before and after in turn.
-    of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
-    before, after = metric.value(of_metric[..., 0]), metric.value(of_metric[..., 1])
-    columns = [before, after, before - after]
+    # The columns of `_make_vectors`: 1, consistent, worst, then before and after alternately.
+    metric_sums = sums[:, 3:].reshape(len(sums), -1, 2)
+    scores_before, scores_after = (
+        metric.compute_value(metric_sums[..., 0]),
+        metric.compute_value(metric_sums[..., 1]),
+    )
+    columns = [scores_before, scores_after, scores_before - scores_after]
     columns += [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
     for name, values in zip(names, columns, strict=True):
         if np.isnan(values[0]):
@@ -293,6 +303,6 @@ def _yield_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Number]:
         else:
             value, low, high = compute_resampled_interval(values, tally.n)
         if low is None and name in ("consistency", "worst_case"):
-            # A share of few examples has Wilson's interval where resamples show none.
-            low, high = wilson(value * tally.n, tally.n)
+            # With few examples, a share gets Wilson's interval if resamples show none.
+            low, high = compute_wilson_interval(value * tally.n, tally.n)
         yield Number(name, value, low, high, tally.n, kind=kind)

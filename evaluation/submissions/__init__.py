@@ -1,4 +1,4 @@
-"""Models that people submit: the form and quota, the pages, and who may see what.
+"""Models that people submit: forms and quotas, pages, and the rules of who may see what.
 
-The top of the room: the API, jobs and other rooms import it.
+The top layer of this app: the API, jobs and other apps import it.
 """

@@ -1,4 +1,4 @@
-"""Writes of operators who give a person, a task or a team another quota than the site's."""
+"""Write the quotas that operators give to a person, task or team instead of the site's."""
 
 from typing import Any
 
@@ -14,9 +14,10 @@ from tasks.models import Task
 def set_allowance(*, holder: User | Task | Team, **values: int | None) -> None:
     """Set `models_a_day` and `gib` for a person, task or team; None for the site's default.
 
-    Takes no lock: each has a unique row.
+    A value that is left out stays as it is. Takes no lock: each holder has at most one row.
     """
-    kinds = {User: "user", Task: "task", Team: "team"}
-    of: dict[str, Any] = {kinds[type(holder)]: holder}
-    Allowance.objects.update_or_create(**of, defaults=values)
-    log(None, "allowance.changed", holder, **values)  # by a command: there is no person
+    field_by_class = {User: "user", Task: "task", Team: "team"}
+    # A row belongs to exactly one of these three.
+    holder_field: dict[str, Any] = {field_by_class[type(holder)]: holder}
+    Allowance.objects.update_or_create(**holder_field, defaults=values)
+    log(None, "allowance.changed", holder, **values)  # set by a command, without a person

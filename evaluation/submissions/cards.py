@@ -1,4 +1,4 @@
-"""Model cards: what owners say about their models."""
+"""Model cards: the owners' descriptions of their models."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -18,4 +18,4 @@ class ModelCard:
 
 
 NO_CARD = ModelCard()
-"""The card of a model about which nothing was said."""
+"""The card of a model whose owner has described nothing."""

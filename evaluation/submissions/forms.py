@@ -17,9 +17,9 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
 
-def make_answer_line(config: TaskConfig, **more: Any) -> str:
+def make_answer_line(config: TaskConfig, **extra_fields: Any) -> str:
     """Return an example line of a predictions file."""
-    answer = {"id": "…", "output": {config.answer_field: "…"}, **more}
+    answer = {"id": "…", "output": {config.answer_field: "…"}, **extra_fields}
     return json.dumps(answer, ensure_ascii=False)
 
 
@@ -41,17 +41,18 @@ class CardForm(forms.Form):
         required=False,
         max_length=20_000,
         widget=forms.Textarea({"rows": 10}),
-        help_text=_("Markdown: what it is for, what it was trained on, where it fails."),
+        help_text=_("Markdown: the model's purpose, training data and known weaknesses."),
     )
     languages = forms.CharField(
-        label=_("Languages"), required=False, max_length=200, help_text=_("Such as en, de.")
+        label=_("Languages"), required=False, max_length=200, help_text=_("For example: en, de")
     )
     trained_on = forms.CharField(
         label=_("Trained on"),
         required=False,
         max_length=200,
         help_text=_(
-            "Such as seed, round 1. Of each set it is shown how many examples are among these."
+            "For example: seed, round 1. Each test set then shows how many of its "
+            "examples the model was trained on."
         ),
     )
     trained_until = forms.DateField(
@@ -59,7 +60,8 @@ class CardForm(forms.Form):
         required=False,
         widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
         help_text=_(
-            "The last day of its training data: its accuracy before and after is compared."
+            "Last day covered by the training data. We compare accuracy on examples written "
+            "before and after it."
         ),
     )
     license = forms.CharField(label=_("Licence"), required=False, max_length=100)
@@ -71,7 +73,7 @@ class CardForm(forms.Form):
         required=False,
         min_value=1,
         max_value=10**15,
-        help_text=_("How many numbers it learned."),
+        help_text=_("Number of learned parameters."),
     )
 
     @property
@@ -87,20 +89,23 @@ class SubmitForm(forms.Form):
     """
 
     file_help: Words = ""
-    """What is said of the file; empty: the form asks for none. It may name the keys of `lines`."""
+    """The help text of the file field, with the keys of `make_example_lines` as placeholders.
+
+    If it is empty, the form has no file field.
+    """
     is_file_needed = True
     has_card = False
     """Whether the form asks for the model card, which the hub may know."""
     has_estimate = False
     """Whether the form has a button that estimates what the evaluations cost."""
     intro = ""
-    """A template that stands above the form."""
+    """The path of a template to show above the form."""
     field_order: Sequence[str] = ("name", "team", "evaluation_set", "upload")
 
     name = forms.CharField(
-        label=_("Name of the model"),
+        label=_("Model name"),
         max_length=100,
-        help_text=_("With its version, such as “MiniLM, round 2 data, seed 1”."),
+        help_text=_("Include a version, for example “MiniLM, round 2 data, seed 1”."),
     )
 
     def __init__(
@@ -115,21 +120,21 @@ class SubmitForm(forms.Form):
         self.kind = kind
         if teams:
             self.fields["team"] = forms.ModelChoiceField(
-                label=_("For a team"),
+                label=_("Team"),
                 queryset=teams,
                 required=False,
-                empty_label=_("none: for myself"),
-                help_text=_("Its members see the model before it is published."),
+                empty_label=_("None (only me)"),
+                help_text=_("Team members see the model before it's published."),
             )
         if self.file_help:
-            self._add_file(task)
+            self._add_file_field(task)
         self.add_fields(task)
-        # An image runs anywhere, so its page says when there are no GPUs; others need not know.
+        # Only images run anywhere, so only their page says if there are no GPUs.
         if kind.is_image or (kind.may_use_gpu and settings.EVALUATION_GPUS):
             self.fields["gpus"] = forms.BooleanField(
                 label=_("Run on a GPU"),
                 required=False,
-                help_text=_("This site has %(n)d of them.") % {"n": settings.EVALUATION_GPUS},
+                help_text=_("Number of GPUs on this site: %(n)d") % {"n": settings.EVALUATION_GPUS},
             )
         if self.has_card:
             self.fields.update(CardForm().fields)
@@ -138,15 +143,17 @@ class SubmitForm(forms.Form):
     def add_fields(self, task: Task) -> None:
         """Add the fields that depend on the task."""
 
-    def lines(self, task: Task) -> dict[str, str]:
+    def make_example_lines(self, task: Task) -> dict[str, str]:
         """Return the lines that `file_help` shows for copying, which are not translated."""
         return {}
 
-    def _add_file(self, task: Task) -> None:
+    def _add_file_field(self, task: Task) -> None:
         self.fields["upload"] = forms.FileField(
-            label=_("File"), required=False, help_text=self.file_help % self.lines(task)
+            label=_("File"),
+            required=False,
+            help_text=self.file_help % self.make_example_lines(task),
         )
-        # Needed, but it may have come in pieces before.
+        # Required, but it may have been uploaded in pieces before.
         widget = self.fields["upload"].widget
         widget.is_required_by_task = self.is_file_needed  # type: ignore[attr-defined]
         self.fields["upload_id"] = forms.UUIDField(
@@ -154,14 +161,14 @@ class SubmitForm(forms.Form):
         )
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments of `submit_model`, except the file. Call only on a valid form."""
-        arguments: dict[str, Any] = {"kind": self.kind.name, "card": self.card}
+        values: dict[str, Any] = {"kind": self.kind.name, "card": self.card}
         for name, value in self.cleaned_data.items():
             is_file = name in ("upload", "upload_id")
             if not is_file and name not in CardForm.base_fields:
-                arguments[name] = value
-        return arguments
+                values[name] = value
+        return values
 
     @property
     def card(self) -> ModelCard:
@@ -182,7 +189,7 @@ class EmbargoForm(forms.Form):
         required=False,
         widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
         help_text=_(
-            "From that day on everybody sees it, once it has a score. At most a year ahead."
+            "The model becomes public on this date if it has a score. Up to one year ahead."
         ),
     )
 
@@ -195,6 +202,6 @@ class AnonymousForm(forms.Form):
         required=False,
         widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
         help_text=_(
-            "Before that day others see neither the model's name nor yours. At most a year."
+            "Until this date, others see neither the model's name nor yours. Up to one year ahead."
         ),
     )

@@ -1,4 +1,4 @@
-"""The facts that a hub has about a model, for the fields of the form."""
+"""Read the facts that the hub has about a model, to fill in the form."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -9,56 +9,59 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from core.errors import Invalid
-from core.outside import Hanging, Places
+from core.outside import ServiceHanging, ThreadSlots
 from evaluation.contract import MIB
-from evaluation.submissions.requirements import COMMIT, HUB_ID
-from serving.hub import LATER
-from tasks.targets.endpoints.answers import expect_object, strict_json
+from evaluation.submissions.requirements import COMMIT_PATTERN, HUB_ID_PATTERN
+from serving.hub import RETRY_STATUSES
+from tasks.targets.endpoints.answers import expect_object, parse_strict_json
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED_TRANSPORT
 from tasks.targets.endpoints.transport import RETRY_IDEMPOTENT
 
-SECONDS, MOST_BYTES = 5.0, 4 * MIB
-CUTOFF_KEYS = ("trained_until", "training_cutoff", "knowledge_cutoff")  # no key is agreed upon
+TIMEOUT_SECONDS, MAX_ANSWER_BYTES = 5.0, 4 * MIB
+CUTOFF_KEYS = ("trained_until", "training_cutoff", "knowledge_cutoff")  # there is no standard key
 ARXIV_TAG = "arxiv:"
-HUB_HANGS = "it answers none of those who wait for it"
-_places = Places()  # of threads that wait for the hub
+HUB_HANGS_MESSAGE = "it answers none of those who wait for it"
+_slots = ThreadSlots()  # for threads that wait for the Hub
 
 
-def read_card(source: str, revision: str = "") -> dict[str, str]:
+def fetch_card(source: str, revision: str = "") -> dict[str, str]:
     """Return the model card that the hub has, as values by form field.
 
     revision: empty for the newest. The hub's API returns the front matter of the model's README
     as `cardData`. Raises Invalid.
     """
-    if not HUB_ID.fullmatch(source) or (revision and not COMMIT.fullmatch(revision)):
-        message = _("Enter the id of the model on the hub, such as organisation/name.")
+    if not HUB_ID_PATTERN.fullmatch(source) or (
+        revision and not COMMIT_PATTERN.fullmatch(revision)
+    ):
+        message = _("Enter the model's ID on the hub, such as organisation/name.")
         raise Invalid(message, field="source")
     address = f"{settings.HUB_ENDPOINT}/api/models/{source}"
     if revision:
         address += f"/revision/{revision}"
     url = httpx.URL(address)
     try:
-        with _places.take():  # a hub that hangs must not hold all threads of the site
+        with _slots.take_slot():  # a Hub that hangs must not block all threads of the site
             reply = SHARED_TRANSPORT.request(
-                "GET", url, seconds=SECONDS, max_bytes=MOST_BYTES, allowed=(url.host,),
-                secret=None, payload=None, retry=RETRY_IDEMPOTENT,
+                "GET", url, seconds=TIMEOUT_SECONDS, max_bytes=MAX_ANSWER_BYTES,
+                allowed_hosts=(url.host,), secret=None, payload=None, retry=RETRY_IDEMPOTENT,
             )  # fmt: skip
-        if reply.status in LATER or reply.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        if reply.status in RETRY_STATUSES or reply.status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise EndpointError(f"it answers {reply.status}", "down")
         if reply.status != httpx.codes.OK:
-            raise Invalid(_("The hub has no such model that everybody may read."), field="source")
-        return read_card_fields(expect_object(strict_json(reply.body), "The answer"))
-    except (EndpointError, Hanging) as error:
-        message = _("The hub cannot be asked now (%(why)s). Fill the card in yourself.")
+            raise Invalid(_("The hub has no public model with this ID."), field="source")
+        return read_card_fields(expect_object(parse_strict_json(reply.body), "The answer"))
+    except (EndpointError, ServiceHanging) as error:
+        message = _("The hub isn't available right now (%(why)s). Fill in the card yourself.")
         raise Invalid(
-            message % {"why": str(error).removeprefix("The target ") or HUB_HANGS}, field="source"
+            message % {"why": str(error).removeprefix("The target ") or HUB_HANGS_MESSAGE},
+            field="source",
         ) from None
 
 
 def read_card_fields(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the values by form field from any answer of the hub, shortened to fit the fields."""
-    card = _as_mapping(answer.get("cardData"))
+    card = _ensure_mapping(answer.get("cardData"))
     values = {
         "name": str(answer.get("id", "")).rpartition("/")[2][:100],
         "languages": ", ".join(_list_texts(card.get("language")))[:200],
@@ -67,20 +70,20 @@ def read_card_fields(answer: Mapping[str, Any]) -> dict[str, str]:
         "license": ", ".join(_list_texts(card.get("license_name") or card.get("license")))[:100],
     }
     commit = answer.get("sha")
-    if isinstance(commit, str) and COMMIT.fullmatch(commit):
+    if isinstance(commit, str) and COMMIT_PATTERN.fullmatch(commit):
         values["revision"] = commit
     if bases := _list_texts(card.get("base_model")):
         values["description"] = f"Base model: {', '.join(bases)}."[:1000]
     papers = [tag for tag in _list_texts(answer.get("tags")) if tag.startswith(ARXIV_TAG)]
     if papers:
         values["paper_url"] = f"https://arxiv.org/abs/{papers[0].removeprefix(ARXIV_TAG)}"[:200]
-    total = _as_mapping(answer.get("safetensors")).get("total")
-    if type(total) is int and 0 < total < 10**15:  # True is an int, too
+    total = _ensure_mapping(answer.get("safetensors")).get("total")
+    if type(total) is int and 0 < total < 10**15:  # True is also an int
         values["parameters"] = str(total)
     return {name: value for name, value in values.items() if value}
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any]:
+def _ensure_mapping(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     return {}

@@ -1,4 +1,4 @@
-"""One model's wrong answers on a set, for those who may see right ones. Loads numpy."""
+"""One model's wrong answers on a set, for people who may see the right ones. Loads numpy."""
 
 import gzip
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from django.utils.translation import gettext
 from evaluation.contract import Answer, SetRow
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun
-from evaluation.scoring.metrics import Metric, Unavailable, make_metric
-from evaluation.task_shape import labels_of
+from evaluation.scoring.metrics import Metric, MetricUnavailable, make_metric
+from evaluation.task_shape import get_labels
 from evaluation.test_sets.selectors import read_set_rows
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 
-EXAMPLES_A_PAGE = 20
-"""On a page."""
+PAGE_SIZE = 20
+"""The number of examples on a page."""
 
 
 @dataclass(frozen=True)
@@ -35,38 +35,45 @@ class WrongAnswer:
         """Return (title, value) pairs of the inputs, in readable form."""
         config = self.config
         return [
-            (config.component(name).others_title, render_value(config, name, value))
+            (config.get_component(name).third_person_title, render_value(config, name, value))
             for name, value in self.row.inputs.items()
         ]
 
     @property
-    def said(self) -> str:
+    def shown_answer(self) -> str:
         """Return the model's answer in readable form."""
         if self.answer is None:
             return gettext("no answer")
         return self.config.display(self.config.answer_field, self.answer.value)
 
     @property
-    def right(self) -> list[str]:
+    def shown_right_answers(self) -> list[str]:
         """Return the accepted answers in readable form."""
         config = self.config
         return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
 def find_wrong_answers(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]:
-    """Return the examples that the model did not get wholly right, from index `start` up to `end`.
+    """Return the examples that the model did not get fully right, from index `start` up to `end`.
 
     Judged by the task's main metric; empty if it cannot be computed on this site. Reads no further
     than needed.
     """
     config = run.submission.task.config
-    try:
-        metric = make_metric(
-            config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL, config.language
-        )
-    except Unavailable:
+    metric = make_main_metric(config)
+    if metric is None:
         return []
     return list(islice(_iterate_wrong_answers(run, config, metric), start, end))
+
+
+def make_main_metric(config: TaskConfig) -> Metric | None:
+    """Return the main metric, which grades single answers; None if it is unavailable here."""
+    try:
+        return make_metric(
+            config.metrics.main, get_labels(config), settings.SP_BLEU_MODEL, config.language
+        )
+    except MetricUnavailable:
+        return None
 
 
 def _iterate_wrong_answers(
@@ -75,6 +82,6 @@ def _iterate_wrong_answers(
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, answer in zip(read_set_rows(run.version), read_predictions(lines), strict=True):
             value = answer and answer.value
-            score = metric.graded(metric.statistic(value, row))
+            score = metric.grade(metric.compute_statistic(value, row))
             if score < 1:
                 yield WrongAnswer(config, row, answer, score)

@@ -1,7 +1,7 @@
-"""Near-copies, with what their readers may know.
+"""Near-copies, limited to what their readers may know.
 
-On a sealed set only the task's editors read them: the number of answers that two models share
-would tell a submitter of right answers, besides what is shown of scores.
+On a sealed set only the task's editors see them. The number of answers that two models share would
+reveal more to a submitter about the right answers than the shown scores do.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from evaluation.models import EvaluationRun, NearCopy
-from evaluation.submissions.selectors import are_visible_to_all, select_submissions
+from evaluation.submissions.selectors import build_public_condition, select_submissions
 from evaluation.submissions.visibility import Viewer, find_shown_name
 from tasks.models import Task
 
@@ -20,11 +20,11 @@ class ShownNearCopy:
     """A pair of similar models, with the names that the reader may see."""
 
     pair: NearCopy
-    model: str
-    other: str
+    model_name: str
+    other_name: str
 
 
-def find_near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownNearCopy]:
+def find_model_near_copies(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownNearCopy]:
     """Return the near-copies of one model among published models; empty for outsiders. One query.
 
     runs: the runs of the model.
@@ -35,7 +35,7 @@ def find_near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[S
     return _add_names(NearCopy.objects.filter(run__in=visible_ids), viewer.is_task_owner)
 
 
-def find_near_copies_in(task: Task) -> list[ShownNearCopy]:
+def find_task_near_copies(task: Task) -> list[ShownNearCopy]:
     """Return the near-copies in a task for its editors to review, newest first; one query."""
     pairs = NearCopy.objects.filter(run__submission__task=task, run__submission__withdrawn_at=None)
     return _add_names(pairs.order_by("-run__finished_at", "pk"), is_editor=True)
@@ -43,8 +43,8 @@ def find_near_copies_in(task: Task) -> list[ShownNearCopy]:
 
 def _add_names(pairs: QuerySet[NearCopy], is_editor: bool) -> list[ShownNearCopy]:
     """Return the pairs whose other model is public, with the names that the reader may see."""
-    public = select_submissions().filter(are_visible_to_all()).values("pk")
-    pairs = pairs.filter(other__submission__in=public).select_related(
+    public_ids = select_submissions().filter(build_public_condition()).values("pk")
+    pairs = pairs.filter(other__submission__in=public_ids).select_related(
         "run__submission", "run__version__evaluation_set", "other__submission"
     )
     outsider = Viewer(is_owner=False, is_task_owner=is_editor)

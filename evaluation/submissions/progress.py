@@ -1,4 +1,4 @@
-"""The progress of a submission in words, from its arrival to its last score."""
+"""Describe the progress of a submission in words, from its arrival to its last score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ class Progress:
     phase: str
     sentence: str
     is_over: bool
-    share: float | None = None  # 0-1, while something is done
+    share: float | None = None  # 0-1, while work is in progress
     message: str = ""
-    position: int | None = None  # in the queue, itself counted
+    position: int | None = None  # in the queue, counting itself
     wait_seconds: float | None = None  # until it begins
 
     @property
@@ -35,13 +35,17 @@ class Progress:
 def describe_progress(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
     """Return the progress of a submission, from its check to the last of its runs."""
     if submission.withdrawn_at:
-        return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
+        return Progress("withdrawn", _("This model has been withdrawn."), is_over=True)
     if submission.state == State.QUEUED:
-        sentence = _("Received. It waits for its check.")
+        sentence = _("Received. Waiting for the check.")
         return Progress("received", sentence, is_over=False, message=submission.message)
     if submission.state == State.RUNNING:
         return Progress(
-            "checking", _("It is being checked."), False, submission.progress, submission.message
+            "checking",
+            _("We're checking the model."),
+            False,
+            submission.progress,
+            submission.message,
         )
     if submission.state != State.DONE:
         return _describe_failed_check(submission)
@@ -50,40 +54,42 @@ def describe_progress(submission: Submission, runs: Iterable[EvaluationRun]) -> 
 
 def _describe_failed_check(submission: Submission) -> Progress:
     """Return the progress after a check that did not succeed; not every failure is a refusal."""
-    if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED:
-        return Progress("failed", _(OTHERS_FAILED[submission.outcome]), is_over=True)
+    if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED_SENTENCES:
+        return Progress("failed", _(OTHERS_FAILED_SENTENCES[submission.outcome]), is_over=True)
     phase = str(submission.state)
     if submission.state == State.FAILED:
         phase = "refused"
-    return Progress(phase, _(CHECK_ENDS[submission.state]), is_over=True)
+    return Progress(phase, _(CHECK_END_SENTENCES[submission.state]), is_over=True)
 
 
-OTHERS_FAILED: Mapping[str, str] = {
+OTHERS_FAILED_SENTENCES: Mapping[str, str] = {
     Outcome.INFRASTRUCTURE: gettext_noop(
-        "Its check failed through our fault. It costs nothing; submit it again."
+        "The check failed on our side. This submission doesn't count, so submit the model again."
     ),
     Outcome.AWAY: gettext_noop(
-        "A server that its check needs did not answer for a day. It costs nothing; submit it again "
-        "once that server is back."
+        "A server that the check needs didn't answer for a day. This submission doesn't "
+        "count. Submit the model again when that server is back."
     ),
 }
-NO_SCORE: Mapping[str, str] = {
+NO_SCORE_SENTENCES: Mapping[str, str] = {
     Outcome.INFRASTRUCTURE: gettext_noop(
-        "No evaluation gave a score, through our fault. It costs nothing; run it again."
+        "No evaluation gave a score because of an error on our side. These runs "
+        "don't count, so run the evaluations again."
     ),
     Outcome.AWAY: gettext_noop(
-        "No evaluation gave a score, because another server did not answer for a day. It costs "
-        "nothing; run it again once that server is back."
+        "No evaluation gave a score because another server didn't answer for a "
+        "day. These runs don't count. Run the evaluations again when that server "
+        "is back."
     ),
 }
 
 
-CHECK_ENDS: Mapping[str, str] = {
-    State.FAILED: gettext_noop("It was not accepted."),
+CHECK_END_SENTENCES: Mapping[str, str] = {
+    State.FAILED: gettext_noop("Not accepted."),
     State.LOST: gettext_noop(
-        "Its check was lost. That is our fault and costs nothing; submit it again."
+        "The check was interrupted. This submission doesn't count, so submit the model again."
     ),
-    State.CANCELLED: gettext_noop("It was cancelled."),
+    State.CANCELLED: gettext_noop("Cancelled."),
 }
 
 
@@ -95,8 +101,8 @@ def _describe_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Pro
     active_runs = [run for run in runs if run.state == State.RUNNING]
     if active_runs:
         share = (len(ended_runs) + sum(run.progress for run in active_runs)) / len(runs)
-        place = {"number": len(ended_runs) + 1, "total": len(runs)}
-        sentence = _("Running evaluation %(number)d of %(total)d.") % place
+        index = {"number": len(ended_runs) + 1, "total": len(runs)}
+        sentence = _("Running evaluation %(number)d of %(total)d.") % index
         return Progress("running", sentence, False, share, active_runs[0].message)
     first_run = next(run for run in runs if run.state == State.QUEUED)
     return Progress(
@@ -104,16 +110,19 @@ def _describe_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Pro
     )
 
 
-def add_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
-    """Add the queue position, or the runs that a check waits for; a few queries."""
+def add_queue_position(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
+    """Return the progress with its queue position, or with the runs that its check waits for.
+
+    Other progress is returned unchanged. A few queries.
+    """
     if progress.phase == "received":
         return _add_busy_workers(progress)
     if progress.phase != "queued":
         return progress
     first_run = next(run for run in keep_latest_runs(runs) if run.state == State.QUEUED)
-    position = find_queue_positions().get(first_run.pk)  # only here: the order is two queries
+    position = find_queue_positions().get(first_run.pk)  # only here: it makes two queries
     seconds = estimate_wait_seconds(position)
-    if position is None:  # taken meanwhile
+    if position is None:  # claimed meanwhile
         return progress
     if seconds is None:
         sentence = _("Number %(position)d in the queue.") % {"position": position}
@@ -129,20 +138,22 @@ def _add_busy_workers(progress: Progress) -> Progress:
     if not running_count:
         return progress
     sentence = ngettext(
-        "Received. Its check begins when a worker is free: %(number)d evaluation is running.",
-        "Received. Its check begins when a worker is free: %(number)d evaluations are running.",
+        "Received. The check starts when a worker is free. %(number)d evaluation is running.",
+        "Received. The check starts when a worker is free. %(number)d evaluations are running.",
         running_count,
     )
     return replace(progress, sentence=sentence % {"number": running_count})
 
 
 def _describe_ended_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
-    """Return the progress of a submission all of whose runs are over."""
+    """Return the progress of a submission whose runs are all over."""
     scored_count = sum(run.outcome == Outcome.OK for run in runs)
     if not runs:
-        return Progress("accepted", _("Accepted. This task has no set to run it on yet."), True)
+        return Progress(
+            "accepted", _("Accepted. This task has no test set to run the model on yet."), True
+        )
     if scored_count == len(runs):
-        sentence = _("Scored on every set.")
+        sentence = _("Scored on every test set.")
     elif scored_count:
         values = {"good": scored_count, "total": len(runs)}
         sentence = _("%(good)d of %(total)d evaluations gave scores.") % values
@@ -159,10 +170,32 @@ def _explain_missing_score(runs: Iterable[EvaluationRun]) -> str:
     The site or another server is blamed only if it caused every failure.
     """
     outcomes = {run.outcome for run in runs}
-    for outcome, sentence in NO_SCORE.items():
-        if outcome in outcomes and outcomes <= NO_SCORE.keys():
+    for outcome, sentence in NO_SCORE_SENTENCES.items():
+        if outcome in outcomes and outcomes <= NO_SCORE_SENTENCES.keys():
             return _(sentence)
     return _("No evaluation gave a score.")
+
+
+NEXT_SENTENCES: Mapping[str, str] = {
+    "accepted": gettext_noop(
+        "We evaluate this model on the next test set of this task, for example after the next "
+        "round is released."
+    ),
+    "refused": gettext_noop("A model gets scores once it is accepted."),
+    "failed": gettext_noop("A model gets scores once one of its evaluations succeeds."),
+    "lost": gettext_noop("A model gets scores once it is accepted."),
+    "cancelled": gettext_noop("Evaluations of this model were cancelled."),
+    # They have ended, but this reader may not see the scores.
+    "scored": gettext_noop("Only the task's owners see the scores of this model."),
+    "published": gettext_noop("Only the task's owners see the scores of this model."),
+}
+
+
+def describe_next_step(progress: Progress) -> str:
+    """Return a sentence that says when a model without scores gets some."""
+    if not progress.is_over:
+        return _("Scores appear here when the first evaluation has finished.")
+    return _(NEXT_SENTENCES[progress.phase])
 
 
 STEPS: Mapping[str, str] = {
@@ -198,13 +231,13 @@ def list_progress_steps(progress: Progress) -> list[tuple[str, str]]:
     names = list(STEPS)
     if progress.phase not in STEPS:
         return [(_(STEPS["received"]), "done"), (_(OTHER_STEPS[progress.phase]), "now")]
-    current_place = names.index(progress.phase)
+    current_index = names.index(progress.phase)
     steps = []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         state = ""
-        if place < current_place:
+        if index < current_index:
             state = "done"
-        elif place == current_place:
+        elif index == current_index:
             state = "now"
         steps.append((_(STEPS[name]), state))
     return steps

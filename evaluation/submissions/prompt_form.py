@@ -1,4 +1,4 @@
-"""The forms with which models that get a prompt are submitted: chat and language models."""
+"""Forms to submit models that get a prompt: chat models and language models."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from evaluation.runs.chat.settings import (
-    MOST_COST,
-    MOST_SHOTS,
-    MOST_TEXT_CHARS,
-    RANGES,
+    MAX_COST,
+    MAX_SHOTS,
+    MAX_TEXT_CHARS,
+    SETTING_RANGES,
     ChatSettings,
     make_chat_settings,
     make_plain_template,
@@ -19,18 +19,18 @@ from evaluation.submissions.forms import SubmitForm
 from tasks.models import Task
 
 PROMPT_CHOICES = [
-    ("task", gettext_lazy("The task's name and labels, in its own words")),
-    ("bare", gettext_lazy("None: only what an answer looks like")),
-    ("own", gettext_lazy("My own, below")),
+    ("task", gettext_lazy("The task's name and labels, as the task words them")),
+    ("bare", gettext_lazy("No instructions, only the format of an answer")),
+    ("own", gettext_lazy("My own prompt, below")),
 ]
 
 
-def make_number_field(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
+def make_number_field(name: str, label: Any, help_text: Any, **options: Any) -> forms.Field:
     """Return a field for a number of the chat settings; an empty field means the default."""
-    low, high = RANGES[name]
-    kind = more.pop("kind", forms.IntegerField)
+    low, high = SETTING_RANGES[name]
+    kind = options.pop("kind", forms.IntegerField)
     bounds = {"min_value": low, "max_value": high, "required": False}
-    field: forms.Field = kind(label=label, help_text=help_text, **bounds, **more)
+    field: forms.Field = kind(label=label, help_text=help_text, **bounds, **options)
     return field
 
 
@@ -47,55 +47,59 @@ class PromptForm(SubmitForm):
     instructions = forms.CharField(
         label=gettext_lazy("My own prompt"),
         required=False,
-        max_length=MOST_TEXT_CHARS,
+        max_length=MAX_TEXT_CHARS,
         widget=forms.Textarea({"rows": 5}),
         help_text=gettext_lazy(
-            "The system message. That texts are data, and what an answer looks like, is added."
+            "The system message. We add the answer format and a note that texts are data."
         ),
     )
     template = forms.CharField(
-        label=gettext_lazy("Template of an example"),
+        label=gettext_lazy("Example template"),
         required=False,
-        max_length=MOST_TEXT_CHARS,
+        max_length=MAX_TEXT_CHARS,
         widget=forms.Textarea({"rows": 4}),
     )
     shots = make_number_field(
         "shots",
         gettext_lazy("Examples in the prompt"),
-        gettext_lazy("Drawn from the train split alone; at most %(n)d.") % {"n": MOST_SHOTS},
+        gettext_lazy("Drawn only from the train split, at most %(n)d.") % {"n": MAX_SHOTS},
     )
-    shots_seed = make_number_field("shots_seed", gettext_lazy("Seed of the draw"), "")
+    shots_seed = make_number_field("shots_seed", gettext_lazy("Seed for drawing the examples"), "")
     max_tokens = make_number_field(
-        "max_tokens", gettext_lazy("Most tokens of an answer"), gettext_lazy("256 if empty.")
+        "max_tokens",
+        gettext_lazy("Maximum tokens per answer"),
+        gettext_lazy("Leave empty for 256."),
     )
     stop = forms.CharField(
-        label=gettext_lazy("Stop before"),
+        label=gettext_lazy("Stop sequences"),
         required=False,
         max_length=1000,
         widget=forms.Textarea({"rows": 2}),
         help_text=gettext_lazy(
-            "Texts before which an answer ends, one a line; \\n is a line's end."
+            "The model stops before any of these. One per line. Write a line break as \\n."
         ),
     )
     perturbed = forms.BooleanField(
         label=gettext_lazy("Measure robustness and fairness too"),
         required=False,
-        help_text=gettext_lazy("It is asked about perturbed examples, several times as many."),
+        help_text=gettext_lazy(
+            "Runs the model on perturbed examples too, which needs several times as many calls."
+        ),
     )
 
     def add_fields(self, task: Task) -> None:
-        """Fill in what the prompt's fields say of the task."""
+        """Fill in the task's default template, and name its fields in the help text."""
         self.task = task
         template = self.fields["template"]
         template.initial = make_plain_template(task.config)
         names = ", ".join(f"{{{name}}}" for name in task.config.ordered_fields)
-        template.help_text = _("Each of %(names)s becomes that text.") % {"names": names}
+        template.help_text = _("We replace %(names)s with the example's texts.") % {"names": names}
 
     def clean(self) -> dict[str, Any]:
         """Require the prompt's text if the custom prompt was chosen."""
         cleaned_data: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned_data.get("prompt") == "own" and not cleaned_data.get("instructions"):
-            self.add_error("instructions", _("Write the prompt, or choose another one above."))
+            self.add_error("instructions", _("Write the prompt, or choose another option above."))
         return cleaned_data
 
     @property
@@ -113,16 +117,14 @@ class PromptForm(SubmitForm):
         return make_chat_settings(self.task.config, **values)
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments of `submit_model`, except the file. Call only on a valid form."""
         names = ("name", "source", "revision", "secret", "base", "team")
-        named = {name: self.cleaned_data[name] for name in names if name in self.fields}
-        return {"kind": self.kind.name, "card": self.card, **named, "chat": self.chat}
+        values = {name: self.cleaned_data[name] for name in names if name in self.fields}
+        return {"kind": self.kind.name, "card": self.card, **values, "chat": self.chat}
 
 
 class CapForm(forms.Form):
     """A form for the maximum cost of all evaluations of a chat model together."""
 
-    most_cost = forms.FloatField(
-        label=gettext_lazy("Cap on the cost"), min_value=0, max_value=MOST_COST
-    )
+    most_cost = forms.FloatField(label=gettext_lazy("Cost cap"), min_value=0, max_value=MAX_COST)

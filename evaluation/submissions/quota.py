@@ -1,4 +1,4 @@
-"""The number of models that a person may submit to a task in a day."""
+"""Compute how many models a person or team may still submit to a task within a day."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from enum import StrEnum
 
 from evaluation.contract import UNMEASURED_OUTCOMES, Outcome
 
-WINDOW = timedelta(days=1)
-NOT_THE_MODELS_FAULT = ("lost",) + UNMEASURED_OUTCOMES
-"""The state or outcome of what failed through the platform's fault, or another server's."""
+QUOTA_WINDOW = timedelta(days=1)
+UNCOUNTED_OUTCOMES = ("lost",) + UNMEASURED_OUTCOMES
+"""States and outcomes that do not count, because the platform or another server failed."""
 
 
 class Charge(StrEnum):
-    """How a submission counts towards a person's quota."""
+    """The way in which a submission counts towards a quota."""
 
-    FREE = "free"  # platform or other servers failed, or it was cancelled before it began
-    PENDING = "pending"  # its check may still be passed or not
+    FREE = "free"  # the platform or other servers failed, or it was cancelled before it started
+    PENDING = "pending"  # its check has not ended
     ACCEPTED = "accepted"
     REFUSED = "refused"
 
@@ -25,13 +25,13 @@ class Charge(StrEnum):
 class QuotaEntry:
     """A submission in a quota, with the time at which it was submitted."""
 
-    at: datetime
+    submitted_at: datetime
     charge: Charge
 
 
 @dataclass(frozen=True)
 class Caps:
-    """The maximum number of a person's submissions in `WINDOW`.
+    """The maximum number of a person's submissions in `QUOTA_WINDOW`.
 
     Refused submissions have a separate cap, because each refusal reveals something.
     """
@@ -44,7 +44,7 @@ class Caps:
 class Quota:
     """The number of models that may still be submitted.
 
-    free_at: if none, when the next one may be submitted; None if unknown.
+    free_at: when the next one may be submitted if none is left; None if unknown.
     """
 
     left: int
@@ -60,19 +60,24 @@ def choose_charge(
     """
     if state in ("queued", "running"):
         return Charge.PENDING
-    if state in NOT_THE_MODELS_FAULT or outcome in NOT_THE_MODELS_FAULT:
+    if state in UNCOUNTED_OUTCOMES or outcome in UNCOUNTED_OUTCOMES:
         return Charge.FREE
     if state == "failed":
         return Charge.REFUSED
     if state == "cancelled":
+        # A check that had started has used the site's time.
         if was_started:
             return Charge.ACCEPTED
         return Charge.FREE
     others_failed = any(
-        state in NOT_THE_MODELS_FAULT or out in NOT_THE_MODELS_FAULT for state, out in run_states
+        state in UNCOUNTED_OUTCOMES or run_outcome in UNCOUNTED_OUTCOMES
+        for state, run_outcome in run_states
     )
-    measured = any(state in ("queued", "running") or out == Outcome.OK for state, out in run_states)
-    if others_failed and not measured:
+    has_result = any(
+        state in ("queued", "running") or run_outcome == Outcome.OK
+        for state, run_outcome in run_states
+    )
+    if others_failed and not has_result:
         return Charge.FREE
     return Charge.ACCEPTED
 
@@ -86,15 +91,21 @@ def compute_quota(entries: Iterable[QuotaEntry], caps: Caps, now: datetime) -> Q
     left_count = _count_left(costly_entries, caps, now)
     if left_count:
         return Quota(left_count)
-    # Room can only come when an entry leaves the window, so only these moments are tried.
-    ends = sorted(entry.at + WINDOW for entry in costly_entries if entry.at + WINDOW > now)
-    return Quota(0, next((end for end in ends if _count_left(costly_entries, caps, end)), None))
+    # Quota is only freed when an entry leaves the window, so only these times are tried.
+    end_times = sorted(
+        entry.submitted_at + QUOTA_WINDOW
+        for entry in costly_entries
+        if entry.submitted_at + QUOTA_WINDOW > now
+    )
+    return Quota(
+        0, next((end for end in end_times if _count_left(costly_entries, caps, end)), None)
+    )
 
 
 def _count_left(entries: Iterable[QuotaEntry], caps: Caps, now: datetime) -> int:
     """Return how many more models may be submitted at the time `now`."""
-    charges = [entry.charge for entry in entries if now - WINDOW < entry.at]
-    pending = charges.count(Charge.PENDING)
-    free_count = caps.accepted - charges.count(Charge.ACCEPTED) - pending
-    may_fail = caps.refused - charges.count(Charge.REFUSED) - pending
-    return max(0, min(free_count, may_fail))
+    charges = [entry.charge for entry in entries if now - QUOTA_WINDOW < entry.submitted_at]
+    pending_count = charges.count(Charge.PENDING)
+    accepted_left = caps.accepted - charges.count(Charge.ACCEPTED) - pending_count
+    refused_left = caps.refused - charges.count(Charge.REFUSED) - pending_count
+    return max(0, min(accepted_left, refused_left))

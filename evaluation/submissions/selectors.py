@@ -1,18 +1,29 @@
-"""Submissions and their runs, as pages and the API read them, and what a check asks."""
+"""Read submissions and their runs for pages and the API, and the inputs for checks."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
-from django.db.models import Count, Exists, Max, OuterRef, Prefetch, Q, QuerySet
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models import (
+    CharField,
+    Count,
+    Exists,
+    Max,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Value,
+)
+from django.db.models.functions import Cast, Coalesce, Concat, Greatest
 
 from core.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.isolation.inference.precheck import EXAMPLE_COUNT
-from evaluation.kinds import TARGET
+from evaluation.kinds import TARGET_KIND, list_kind_names
 from evaluation.models import EvaluationRun, Submission, Team
-from evaluation.models.jobs import UNFINISHED
+from evaluation.models.jobs import UNFINISHED_STATES
 from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, RoundTarget, Task
@@ -21,21 +32,21 @@ from tasks.selectors import PLANNED_STATES, find_visible_tasks
 State = EvaluationRun.State
 
 
-def are_visible_to_all() -> Q:
+def build_public_condition() -> Q:
     """Return the condition for models that everybody may see.
 
     These are published models, and working targets that people have already met. A target gets its
     submission when it is registered, so that its owners see its results before that.
     """
-    # Subqueries, so that the condition can stand in any query of submissions.
+    # Subqueries, so that any query of submissions can use the condition.
     met_rounds = RoundTarget.objects.filter(target=OuterRef("target")).exclude(
         round__state__in=PLANNED_STATES
     )
     scored_runs = EvaluationRun.objects.filter(
         submission=OuterRef("pk"), suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK
     )
-    in_use = ~Q(kind=TARGET) | (Q(Exists(met_rounds)) & Q(Exists(scored_runs)))
-    return Q(is_published=True, withdrawn_at=None) & in_use
+    is_known = ~Q(kind=TARGET_KIND) | (Q(Exists(met_rounds)) & Q(Exists(scored_runs)))
+    return Q(is_published=True, withdrawn_at=None) & is_known
 
 
 def select_submissions() -> QuerySet[Submission]:
@@ -51,19 +62,54 @@ def prefetch_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
 
 def find_public_models(task: Task) -> QuerySet[Submission]:
-    """Return a task's models that everybody may see, newest first, with their good plain runs."""
-    public = select_submissions().filter(are_visible_to_all(), task=task)
-    good = _select_runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
-    return public.prefetch_related(Prefetch("runs", good))
+    """Return a task's models that everybody may see, newest first, with their scored plain runs."""
+    public_models = select_submissions().filter(build_public_condition(), task=task)
+    scored_runs = _select_runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
+    return public_models.prefetch_related(Prefetch("runs", scored_runs))
 
 
 def count_models(tasks: Collection[Task]) -> Mapping[int, int]:
-    """Return the number of models that everybody may see, by task id; one query."""
-    public = Submission.objects.filter(are_visible_to_all(), task__in=tasks)
-    return dict(public.order_by().values_list("task").annotate(Count("pk")))
+    """Return the number of models that everybody may see, by task id; one query.
+
+    A model of several prediction files counts once, as on its board.
+    """
+    return _count_by_task(Submission.objects.filter(build_public_condition(), task__in=tasks))
 
 
-def find_submissions_of(user: User) -> QuerySet[Submission]:
+def count_submitted_models(since: datetime) -> Mapping[int, int]:
+    """Return the number of models that people have submitted since a time, by task id; one query.
+
+    Withdrawn models are left out, and models to fool, which the site submits by itself. A model of
+    several prediction files counts once.
+    """
+    submitted = Submission.objects.filter(queued_at__gte=since, withdrawn_at=None, target=None)
+    return _count_by_task(submitted)
+
+
+def _count_by_task(submissions: QuerySet[Submission]) -> Mapping[int, int]:
+    """Return the number of models by task id. Prediction files of one name are one model."""
+    file_kinds = list_kind_names(lambda kind: kind.is_file_of_answers)
+    is_file = Q(kind__in=file_kinds, owner__isnull=False)
+    # Identifies the models of files by one text that can be counted.
+    model = Concat(
+        Cast("owner", CharField()),
+        Value("/"),
+        Coalesce(Cast("team", CharField()), Value("")),
+        Value("/"),
+        "name",
+        output_field=CharField(),
+    )
+    counts = (
+        submissions.order_by()
+        .values_list("task")
+        .annotate(
+            files=Count(model, filter=is_file, distinct=True), others=Count("pk", filter=~is_file)
+        )
+    )
+    return {task: files + others for task, files, others in counts}
+
+
+def find_person_submissions(user: User) -> QuerySet[Submission]:
     """Return a person's submissions, newest first, with their runs."""
     return prefetch_runs(select_submissions().filter(owner=user))
 
@@ -76,14 +122,14 @@ def find_team_submissions(team: Team, user: User) -> QuerySet[Submission]:
 def _select_runs() -> QuerySet[EvaluationRun]:
     """Return all runs with their sets, in the order in which pages show them."""
     runs = EvaluationRun.objects.select_related("version__evaluation_set__task", "version__dataset")
-    # A log has up to 64 KiB and a dataset's numbers more; no list shows either.
+    # Logs and a dataset's numbers are large, and lists show neither.
     runs = runs.defer("log", "version__dataset__numbers")
     return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
 
 
 def keep_latest_runs(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
     """Return the last repetition of each evaluation."""
-    # Runs come in the order of their numbers, so the last one of each key stays.
+    # Runs are sorted by number, so the last one of each key replaces the others.
     return {(run.version_id, run.suite): run for run in runs}.values()
 
 
@@ -92,16 +138,18 @@ def list_runs(submission: Submission) -> list[EvaluationRun]:
     return list(_select_runs().filter(submission=submission))
 
 
-def filter_ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
+def filter_ended_submissions(submissions: QuerySet[Submission]) -> QuerySet[Any]:
     """Filter submissions to those with no check or run under way, and annotate `ended_at`.
 
     Later runs change `ended_at`. An accepted submission that waits for its first run has not ended.
     """
-    under_way = EvaluationRun.objects.filter(submission=OuterRef("pk"), state__in=UNFINISHED)
+    unfinished_runs = EvaluationRun.objects.filter(
+        submission=OuterRef("pk"), state__in=UNFINISHED_STATES
+    )
     has_ended = Q(state=State.DONE, runs__isnull=False)
     has_ended |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
     check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")
-    ended_submissions = submissions.filter(has_ended, ~Exists(under_way), withdrawn_at=None)
+    ended_submissions = submissions.filter(has_ended, ~Exists(unfinished_runs), withdrawn_at=None)
     return ended_submissions.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
 
 
@@ -135,7 +183,7 @@ WHITE_PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N"
     "70a4AAAAAElFTkSuQmCC"
 )
-"""A picture of one pixel."""
+"""A picture of one white pixel, as a data URL."""
 
 
 def _iterate_context_inputs(task: Task) -> Iterator[Mapping[str, Any]]:
@@ -149,5 +197,5 @@ def _iterate_context_inputs(task: Task) -> Iterator[Mapping[str, Any]]:
     for name, kind in task.config.media_fields.items():
         if kind == "image":
             placeholders[name] = WHITE_PIXEL
-    for context in chain(fields, [{}]):  # at the end one that has only placeholders
+    for context in chain(fields, [{}]):  # at the end a context with only placeholders
         yield {name: context.get(name, placeholders[name]) for name in task.config.model_fields}

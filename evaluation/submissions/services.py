@@ -1,4 +1,4 @@
-"""Writes of submissions: submitting, publishing, withdrawing; and their quota."""
+"""Write submissions: submit, publish and withdraw models, and enforce quotas."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,20 +14,24 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.accounts.counting import lock_counted_person
-from core.accounts.erasures import note_erasure
+from core.accounts.erasure_log import record_erasure
 from core.accounts.models import CountedPerson, Erasure, User
 from core.accounts.services import log
 from core.data.encryption import encrypt
-from core.days import today
+from core.days import get_today
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
-from core.periodic import each_sweep
-from core.text.taken_names import checked_name
+from core.periodic import register_sweep
+from core.text.taken_names import check_name
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
-from evaluation.isolation.uploads.allowances import max_models_a_day
-from evaluation.isolation.uploads.chunked import are_waiting_answers, check_complete, discard
-from evaluation.kinds import KINDS, TARGET, kind_names
+from evaluation.isolation.uploads.allowances import get_max_models_per_day
+from evaluation.isolation.uploads.chunked import (
+    build_waiting_answers_condition,
+    check_upload_complete,
+    discard_upload,
+)
+from evaluation.kinds import KINDS, TARGET_KIND, list_kind_names
 from evaluation.models import (
     EvaluationRun,
     EvaluationSetVersion,
@@ -37,14 +41,14 @@ from evaluation.models import (
     TrainedRows,
     Upload,
 )
-from evaluation.models.jobs import UNFINISHED
-from evaluation.runs.chat.settings import MOST_COST, ChatSettings
+from evaluation.models.jobs import UNFINISHED_STATES
+from evaluation.runs.chat.settings import MAX_COST, ChatSettings
 from evaluation.submissions.cards import NO_CARD, ModelCard
-from evaluation.submissions.checks import check_sources, make_stored_chat
-from evaluation.submissions.looks import check_looks
+from evaluation.submissions.checks import build_stored_chat, check_sources
+from evaluation.submissions.name_similarity import check_name_is_distinct
 from evaluation.submissions.practice import services as practice
 from evaluation.submissions.quota import (
-    WINDOW,
+    QUOTA_WINDOW,
     Caps,
     Charge,
     Quota,
@@ -58,7 +62,7 @@ from tasks.models import Task
 
 State = Submission.State
 WITHDRAWN_NAME = "withdrawn"
-MOST_TIME_AHEAD = timedelta(days=366)
+MAX_TIME_AHEAD = timedelta(days=366)
 
 
 @transaction.atomic
@@ -84,15 +88,21 @@ def submit_model(
 
     If the upload was submitted before, returns that submission. Predictions for another set become
     a file of the model with that name (see `find_files`).
-    Locks the owner, their person, then the team, for the quotas. Raises Refused.
+
+    The kind decides which arguments are needed (`SubmissionKind.find_problem`). source: a hub id,
+    an image or an address. secret: the key of a server, stored encrypted. chat: None for the
+    default settings. base: the base model of an adapter.
+
+    Locks the owner, their person, then the team, for the quotas. Raises Refused, Invalid and
+    UploadRefused.
     """
-    name = checked_name(name)
-    stored_chat = make_stored_chat(task, kind, source, secret, chat)
-    # Locked before anything is counted: of two tabs, the second one counts the first's model.
-    person = _lock(owner, team)
+    name = check_name(name)
+    stored_chat = build_stored_chat(task, kind, source, secret, chat)
+    # Locked before counting, so that a second tab counts the first one's model.
+    person = _lock_submitters(owner, team)
     if task.config.kind == "arena":
-        raise Refused(_("Nobody submits a model to an arena."), code="arena")
-    # A form that is sent twice, or a client that did not get the answer, gets its model again.
+        raise Refused(_("Arenas don't accept model submissions."), code="arena")
+    # A form that is sent twice, or a client that lost the response, gets its model again.
     if upload and (earlier_submission := _find_earlier_submission(upload, task, owner)):
         return earlier_submission
     submission = Submission(
@@ -100,7 +110,7 @@ def submit_model(
         upload=upload, source=source, revision=revision, adapter=adapter, base=base, gpus=gpus,
         chat=stored_chat, evaluation_set=evaluation_set, secret=encrypt(secret), **vars(card),
     )  # fmt: skip
-    _check(submission, owner)
+    _check_submission(submission, owner)
     files = find_files(submission)  # of the same model
     # A further file of an anonymous model must not reveal its name.
     submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
@@ -110,7 +120,7 @@ def submit_model(
     return submission
 
 
-def _lock(owner: User, team: Team | None) -> CountedPerson:
+def _lock_submitters(owner: User, team: Team | None) -> CountedPerson:
     """Lock the owner, their person and the team; return the person whose quota counts.
 
     Raises Invalid if the owner is no longer in the team.
@@ -121,11 +131,11 @@ def _lock(owner: User, team: Team | None) -> CountedPerson:
         return person
     Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
     if not find_membership(owner, team):
-        raise Invalid(_("You are not in this team."), field="team")
+        raise Invalid(_("You aren't in this team. Choose one of your teams."), field="team")
     return person
 
 
-def _check(submission: Submission, owner: User) -> None:
+def _check_submission(submission: Submission, owner: User) -> None:
     """Raise Invalid or Refused if the submission cannot be accepted as it is."""
     check_sources(submission)
     _check_name(submission)
@@ -140,11 +150,13 @@ def _find_earlier_submission(upload: Upload, task: Task, owner: User) -> Submiss
     if earlier := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return earlier
     is_free = (
-        Upload.objects.exclude(are_waiting_answers()).filter(pk=upload.pk, owner=owner).exists()
+        Upload.objects.exclude(build_waiting_answers_condition())
+        .filter(pk=upload.pk, owner=owner)
+        .exists()
     )
     if not is_free or Submission.objects.filter(upload=upload).exists():
-        raise Invalid(_("Upload the file again."), field="upload")
-    check_complete(upload)
+        raise Invalid(_("This upload is already in use. Upload the file again."), field="upload")
+    check_upload_complete(upload)
     return None
 
 
@@ -152,26 +164,26 @@ def _find_earlier_submission(upload: Upload, task: Task, owner: User) -> Submiss
 def change_cap(*, submission: Submission, actor: User, most_cost: float) -> None:
     """Change the maximum cost of all evaluations of a chat model together.
 
-    Evaluations that a cap ended may then be repeated. Takes no lock: the last change counts.
-    Raises Refused.
+    Evaluations that a cap ended may then be repeated. Takes no lock: the last change counts. Raises
+    Refused or Invalid.
     """
-    if not ChatSettings.of({"model": "", **submission.chat}).is_paid:
-        raise Refused(_("Only a chat model with prices has a cap."))
-    if not 0 < most_cost <= MOST_COST:
-        message = _("Choose a number above 0, at most %(most)d.") % {"most": MOST_COST}
+    if not ChatSettings.from_stored({"model": "", **submission.chat}).is_paid:
+        raise Refused(_("You can set a cost cap only for chat models with prices."))
+    if not 0 < most_cost <= MAX_COST:
+        message = _("Enter a number above 0 and at most %(most)d.") % {"most": MAX_COST}
         raise Invalid(message, field="most_cost")
-    _change(submission, actor, "cap", chat={**submission.chat, "most_cost": most_cost})
+    _change_model_files(submission, actor, "cap", chat={**submission.chat, "most_cost": most_cost})
 
 
 @transaction.atomic
 def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> None:
-    """Set whether people outside the owner's team may try to fool a chat model. No lock.
+    """Set whether people outside the owner's team may try to fool a chat model.
 
-    Raises Refused.
+    Takes no lock. Raises Refused.
     """
     if not KINDS[submission.kind].costs_per_call:
-        raise Refused(_("Only of a chat model its owner decides who may try it."))
-    _change(submission, actor, "practice", chat={**submission.chat, "is_open": is_open})
+        raise Refused(_("You can't choose who can try this model, because it isn't a chat model."))
+    _change_model_files(submission, actor, "practice", chat={**submission.chat, "is_open": is_open})
 
 
 def find_files(submission: Submission) -> QuerySet[Submission]:
@@ -198,57 +210,58 @@ def _check_name(submission: Submission) -> None:
         is_own |= Q(team=submission.team)
     own_models = Submission.objects.filter(is_own, task=submission.task)
     namesakes = own_models.filter(name=submission.name, withdrawn_at=None)
-    if version := submission.evaluation_set:  # for another set it is a file of the same model
-        of_answers = kind_names(lambda kind: kind.is_file_of_answers)
-        is_same_model = Q(kind__in=of_answers, owner=submission.owner, team=submission.team)
+    if version := submission.evaluation_set:  # with a file for another set, it is the same model
+        file_kinds = list_kind_names(lambda kind: kind.is_file_of_answers)
+        is_same_model = Q(kind__in=file_kinds, owner=submission.owner, team=submission.team)
         namesakes = namesakes.exclude(~Q(evaluation_set=version), is_same_model)
     if namesakes.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         message = _(
-            "You or your team submitted a model of this name. Choose another, such as one with a "
-            "version."
+            "You or your team already have a model with this name. Choose another, for "
+            "example with a version number."
         )
         raise Invalid(message, field="name")
-    check_looks(submission)
+    check_name_is_distinct(submission)
 
 
 def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
     """Raise Refused if the person, or their team, may not submit a model to the task now."""
     max_refused = settings.REFUSED_SUBMISSIONS_PER_DAY
     sentence = _(
-        "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
+        "You've reached today's limit for this task (models: %(most)d, rejected models: "
+        "%(refused)d)."
     )
-    limits = {"most": max_models_a_day(task, owner), "refused": max_refused}
+    limits = {"most": get_max_models_per_day(task, owner), "refused": max_refused}
     quotas = [(find_remaining_quota(owner, task), sentence % limits)]
     if team:
         sentence = _(
-            "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
-            "refused."
+            "Your team has reached today's limit for this task (models: %(most)d, "
+            "rejected models: %(refused)d)."
         )
-        limits = {"most": max_models_a_day(task, team), "refused": max_refused}
+        limits = {"most": get_max_models_per_day(task, team), "refused": max_refused}
         quotas.append((_find_quota(team, task), sentence % limits))
     for quota, message in quotas:
         if quota.left:
             continue
         if quota.free_at:
             free_at = {"time": f"{quota.free_at:%Y-%m-%d %H:%M}"}
-            message += " " + _("The next one is free at %(time)s UTC.") % free_at
+            message += " " + _("You can submit again at %(time)s UTC.") % free_at
         raise Refused(message, code="quota")
 
 
 def find_remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
-    """Return how many models the person may still submit to a task, or when the next one.
+    """Return the person's remaining quota for a task.
 
     With a team, return the tighter of the person's and the team's quota.
     """
     quota = _find_quota(owner, task)
     if team:
-        quota = min(quota, _find_quota(team, task), key=_quota_sort_key)
+        quota = min(quota, _find_quota(team, task), key=_build_quota_sort_key)
     return quota
 
 
-def _quota_sort_key(quota: Quota) -> tuple[int, float]:
-    """Return a sort key that puts the tighter quota first; of equal ones, the later one."""
-    if quota.free_at is None:  # full, with no end in sight
+def _build_quota_sort_key(quota: Quota) -> tuple[int, float]:
+    """Return a sort key that puts the tighter quota first; if equal, the one that is free later."""
+    if quota.free_at is None:  # used up, without a date when it will be free
         return quota.left, -inf
     return quota.left, -quota.free_at.timestamp()
 
@@ -260,22 +273,22 @@ def _find_quota(submitter: User | Team, task: Task) -> Quota:
         submitters = Q(team=submitter)
     else:
         submitters = build_person_filter(submitter)
-    rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - WINDOW)
-    caps = Caps(max_models_a_day(task, submitter), settings.REFUSED_SUBMISSIONS_PER_DAY)
+    rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - QUOTA_WINDOW)
+    caps = Caps(get_max_models_per_day(task, submitter), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return compute_quota(_iterate_quota_entries(rows.prefetch_related("runs")), caps, now)
 
 
 def _iterate_quota_entries(rows: Iterable[Submission]) -> Iterable[QuotaEntry]:
-    """Yield the quota entry of each submission. More files of a model are free unless refused."""
+    """Yield each submission's quota entry. Further files of a model are free unless refused."""
     models = set()
     for row in rows:
-        # A perturbed run also fails for lack of a plain one, which may be the model's own doing.
-        plain = (run for run in row.runs.all() if run.suite == EvaluationRun.Suite.PLAIN)
-        runs = [(run.state, run.outcome) for run in plain]
-        charge = choose_charge(row.state, row.outcome, row.attempts > 0, runs)
+        # A perturbed run also fails without a plain one, which may be the model's fault.
+        plain_runs = (run for run in row.runs.all() if run.suite == EvaluationRun.Suite.PLAIN)
+        run_states = [(run.state, run.outcome) for run in plain_runs]
+        charge = choose_charge(row.state, row.outcome, row.attempts > 0, run_states)
         is_file = KINDS[row.kind].is_file_of_answers and row.withdrawn_at is None
         if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
-            # The first file has paid for the model.
+            # The first file has used the quota for the model.
             if (name := (row.owner_id, row.team_id, row.name)) in models:
                 continue
             models.add(name)
@@ -293,20 +306,22 @@ def publish_model(*, submission: Submission, actor: User, is_due: bool = False) 
     good_runs = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
     scored_files = find_files(submission).filter(Exists(good_runs), state=State.DONE)
     if submission.withdrawn_at is None and not scored_files.filter(pk=submission.pk).exists():
-        raise Refused(_("A model can be published once it has a score."))
-    # What was promised a day had its name checked then, and cannot choose another one now.
+        raise Refused(_("You can publish a model once it has a score."))
+    # A model with a promised day had its name checked then, and cannot change it now.
     if not (submission.is_published or is_due):
-        check_looks(submission)
-    _change(submission, actor, "published", scored_files, is_published=True, publish_on=None)
+        check_name_is_distinct(submission)
+    _change_model_files(
+        submission, actor, "published", scored_files, is_published=True, publish_on=None
+    )
 
 
 @transaction.atomic
 def unpublish_model(*, submission: Submission, actor: User) -> None:
     """Hide a published model from everybody but its owner, its team and the task's owners.
 
-    Takes no lock.
+    Also clears the day on which it would be published. Takes no lock. Raises Refused.
     """
-    _change(submission, actor, "unpublished", is_published=False, publish_on=None)
+    _change_model_files(submission, actor, "unpublished", is_published=False, publish_on=None)
 
 
 @transaction.atomic
@@ -316,27 +331,27 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
     Takes no lock: the last change counts. Raises Refused.
     """
     if day and submission.is_published:
-        raise Refused(_("This model is published already."))
-    _check_ahead(day, "day")
+        raise Refused(_("This model has already been published."))
+    _check_day_ahead(day, "day")
     if day:
-        check_looks(submission)
-    _change(submission, actor, "embargo", publish_on=day)
+        check_name_is_distinct(submission)
+    _change_model_files(submission, actor, "embargo", publish_on=day)
 
 
-@each_sweep(why="Owners chose a day on which their model is published.")
-def publish_due() -> int:
+@register_sweep(why="Owners chose a day on which their model is published.")
+def publish_due_models() -> int:
     """Publish the models whose day has come and that have a score; return how many.
 
     Called by the sweep, which tries models without a score again later. Takes no lock:
     `publish_model` only changes models that are not withdrawn.
     """
     due_models = Submission.objects.filter(
-        publish_on__lte=today(), is_published=False, withdrawn_at=None
+        publish_on__lte=get_today(), is_published=False, withdrawn_at=None
     )
     published_count = 0
     for submission in due_models.exclude(owner=None).select_related("owner"):
         assert submission.owner
-        with suppress(Refused):  # it has no score yet, or was withdrawn at this moment
+        with suppress(Refused):  # it has no score yet, or was withdrawn just now
             publish_model(submission=submission, actor=submission.owner, is_due=True)
             published_count += 1
     return published_count
@@ -348,25 +363,25 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 
     Raises Refused.
     """
-    _check_ahead(until, "until")
-    _change(submission, actor, "anonymous", anonymous_until=until)
+    _check_day_ahead(until, "until")
+    _change_model_files(submission, actor, "anonymous", anonymous_until=until)
 
 
-def _check_ahead(day: date | None, field: str) -> None:
+def _check_day_ahead(day: date | None, field: str) -> None:
     """Raise Invalid if a day is not in the future, or more than a year ahead."""
-    now = today()
-    if day and not now < day <= now + MOST_TIME_AHEAD:
-        message = _("Choose a day after today, at most a year ahead, or none.")
+    now = get_today()
+    if day and not now < day <= now + MAX_TIME_AHEAD:
+        message = _("Choose a date within the next year, or leave this empty.")
         raise Invalid(message, field=field)
 
 
 @transaction.atomic
 def update_card(*, submission: Submission, actor: User, card: ModelCard) -> None:
-    """Replace the model card. Takes no lock: the last change counts."""
-    _change(submission, actor, "card", **vars(card))
+    """Replace the model card. Takes no lock: the last change counts. Raises Refused."""
+    _change_model_files(submission, actor, "card", **vars(card))
 
 
-def _change(
+def _change_model_files(
     submission: Submission,
     actor: User,
     action: str,
@@ -374,10 +389,10 @@ def _change(
     **changes: Any,
 ) -> None:
     """Change all files of a model, or those in `files`. Raises Refused if it was withdrawn."""
-    standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
-    # On condition that nobody withdraws it at this moment; then nothing of it changes any more.
-    if not standing.update(**changes):
-        raise Refused(_("This model was withdrawn."))
+    active_rows = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    # Only if it has not just been withdrawn; withdrawn models do not change.
+    if not active_rows.update(**changes):
+        raise Refused(_("This model has been withdrawn."))
     if files is None:
         files = find_files(submission)
     files.update(**changes)
@@ -392,17 +407,17 @@ def cancel_evaluations(*, submission: Submission, actor: User) -> int:
 
     Takes no lock: their workers notice that the lease is gone, and store nothing.
     """
-    ended = _cancel(submission)
-    log(actor, "submission.cancelled", submission, ended=ended)
-    return ended
+    ended_count = _cancel_submission(submission)
+    log(actor, "submission.cancelled", submission, ended=ended_count)
+    return ended_count
 
 
-def _cancel(submission: Submission) -> int:
-    # The check first: until it is over it may still request runs.
-    ended_count = leases.cancel(submission, outcome=Outcome.CANCELLED)
-    runs = submission.runs.filter(state__in=UNFINISHED)
-    # A run that begins between the two queries is cancelled while it runs.
-    return ended_count + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
+def _cancel_submission(submission: Submission) -> int:
+    # The check first, because it may request runs until it ends.
+    ended_count = leases.cancel_job(submission, outcome=Outcome.CANCELLED)
+    runs = submission.runs.filter(state__in=UNFINISHED_STATES)
+    # A run that starts between the two queries is cancelled while it runs.
+    return ended_count + sum(leases.cancel_job(run, outcome=Outcome.CANCELLED) for run in runs)
 
 
 @transaction.atomic
@@ -412,11 +427,11 @@ def withdraw_model(*, submission: Submission, actor: User | None) -> None:
     The row is kept, so that a link to the model says that it was withdrawn.
     Raises Refused if it was already withdrawn.
     """
-    # Of two tabs the second finds no row any more, and is refused.
+    # A second tab finds no row, and is refused.
     active_rows = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not active_rows.update(withdrawn_at=timezone.now()):
-        raise Refused(_("This model was withdrawn already."))
-    _cancel(submission)
+        raise Refused(_("This model has already been withdrawn."))
+    _cancel_submission(submission)
     practice.stop_run(submission)
     withdrawn_model = Submission.objects.select_related("upload").get(pk=submission.pk)
     files = [withdrawn_model.file]
@@ -428,17 +443,17 @@ def withdraw_model(*, submission: Submission, actor: User | None) -> None:
     )  # fmt: skip
     withdrawn_model.runs.update(predictions="", log="")
     TrainedRows.objects.filter(submission=withdrawn_model).delete()
-    note_erasure(Erasure.Kind.SUBMISSION, submission.pk)  # done again if a backup is restored
+    record_erasure(Erasure.Kind.SUBMISSION, submission.pk)  # repeated if a backup is restored
     log(actor, "submission.withdrawn", f"submission {submission.pk}")
-    # A file cannot be brought back, so it goes only once the rows that named it have.
-    transaction.on_commit(lambda: _delete(names, withdrawn_model.upload))
+    # A file cannot be restored, so it is deleted only after its rows.
+    transaction.on_commit(lambda: _delete_files(names, withdrawn_model.upload))
 
 
-def _delete(names: Iterable[str], upload: Upload | None) -> None:
+def _delete_files(names: Iterable[str], upload: Upload | None) -> None:
     for name in names:
         default_storage.delete(name)
     if upload:
-        discard(upload)
+        discard_upload(upload)
 
 
 def transfer_team_models(*, owner: User | None) -> int:
@@ -453,14 +468,14 @@ def transfer_team_models(*, owner: User | None) -> int:
     for submission in accepted_models.filter(team__isnull=False):  # one transaction each
         other_members = TeamMember.objects.filter(team=submission.team_id).exclude(user=None)
         other_members = other_members.exclude(user=owner)
-        # An owner first; among equals the one who has been there longest.
-        heir = other_members.order_by("-is_owner", "joined_at").select_related("user").first()
-        if heir is None:
+        # An owner first; among equals, the member who joined first.
+        new_owner = other_members.order_by("-is_owner", "joined_at").select_related("user").first()
+        if new_owner is None:
             continue
         with transaction.atomic():
             row = Submission.objects.filter(pk=submission.pk)
             transferred_count += row.update(
-                owner=heir.user, requested_by=heir.user, secret="", upload=None
+                owner=new_owner.user, requested_by=new_owner.user, secret="", upload=None
             )
             log(None, "submission.passed_on", submission)
     return transferred_count
@@ -470,13 +485,15 @@ def withdraw_all_models(*, owner: User | None) -> int:
     """Withdraw every model of a departing person and delete their uploads; return how many models.
 
     owner: None for the models of accounts that are already deleted. One transaction per model.
-    Call `transfer_team_models` first, which transfers team models.
+    Call `transfer_team_models` first; otherwise team models are withdrawn, too.
     """
-    active_models = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=TARGET)
+    active_models = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(
+        kind=TARGET_KIND
+    )
     remaining_models = list(active_models)
     for submission in remaining_models:
         withdraw_model(submission=submission, actor=owner)
-    if owner:  # an account that is gone took its uploads along
+    if owner:  # the uploads of deleted accounts are already deleted
         for upload in Upload.objects.filter(owner=owner):
-            discard(upload)
+            discard_upload(upload)
     return len(remaining_models)

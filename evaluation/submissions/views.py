@@ -12,25 +12,25 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from core.accounts.models import User
-from core.accounts.people import person
-from core.accounts.services import annotator_of
-from core.web.bodies import FORM_BYTES, takes
+from core.accounts.people import get_person
+from core.accounts.services import get_annotator
+from core.web.bodies import FORM_BYTES, limit_body
 from core.web.htmx import render_page
 from core.web.lists import list_page
-from core.web.refusals import as_form_error, as_message
+from core.web.refusals import show_as_form_error, show_as_message
 from evaluation.contract import GIB
-from evaluation.isolation.uploads.allowances import max_models_a_day
-from evaluation.isolation.uploads.chunked import add_file, discard, max_upload_bytes
-from evaluation.kinds import kinds_of
+from evaluation.isolation.uploads.allowances import get_max_models_per_day
+from evaluation.isolation.uploads.chunked import add_file, discard_upload, get_max_upload_bytes
+from evaluation.kinds import find_kinds
 from evaluation.models import Upload
 from evaluation.submissions.forms import SubmitForm, make_answer_line
-from evaluation.submissions.hub_card import read_card
+from evaluation.submissions.hub_card import fetch_card
 from evaluation.submissions.kinds import find_submission_kind
-from evaluation.submissions.near_copies import find_near_copies_in
+from evaluation.submissions.near_copies import find_task_near_copies
 from evaluation.submissions.progress import describe_progress
 from evaluation.submissions.prompt_form import PromptForm
-from evaluation.submissions.results import list_with_scores
-from evaluation.submissions.selectors import find_public_models, find_submissions_of
+from evaluation.submissions.results import list_submissions_with_scores, merge_files
+from evaluation.submissions.selectors import find_person_submissions, find_public_models
 from evaluation.submissions.services import (
     check_quota,
     find_remaining_quota,
@@ -48,15 +48,18 @@ if TYPE_CHECKING:
 
 def _find_body_limit(user: User) -> int:
     """Return the maximum size of a form with a whole file, in bytes."""
-    return max_upload_bytes(user) + FORM_BYTES  # the file, and what a form sends around it
+    return get_max_upload_bytes(user) + FORM_BYTES  # the file and the rest of the form
 
 
-@takes(_find_body_limit)
+@limit_body(_find_body_limit)
 @require_http_methods(["GET", "POST"])
-def submit_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the choice of kinds, then the form of the chosen kind; submit the model on POST."""
+def show_submission_form(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the choice of kinds, then the form of the chosen kind; submit the model on POST.
+
+    Other buttons of the form fill in the card from the hub, or estimate the cost.
+    """
     task = find_task(request, code, can_submit)
-    user = person(request)
+    user = get_person(request)
     kind = find_submission_kind(request.POST.get("kind") or request.GET.get("kind", ""))
     form, rules = None, _make_rule_values(user, task)
     if kind and kind.fits(task.config):
@@ -69,33 +72,35 @@ def submit_page(request: HttpRequest, code: str) -> HttpResponse:
         is_sent = request.method == "POST" and not asks_hub and form.is_valid()
         wants_estimate = "estimate" in request.POST and form.has_estimate
         if is_sent and wants_estimate and isinstance(form, PromptForm):
-            rules["estimate"] = _estimate(task, form)
-        elif is_sent and (pk := _submit(user, task, form)):
-            messages.success(request, _("Received. This page says how far it is."))
+            rules["estimate"] = _estimate_cost(task, form)
+        elif is_sent and (pk := _submit_form(user, task, form)):
+            messages.success(request, _("Submission received. This page shows its progress."))
             return redirect("evaluation:model", pk)
     values = {"task": task, "form": form, **rules}
     status = 200
     if form and form.errors:
         status = 422
-    return render_page(request, "evaluation/submit.html", values, part="estimate", status=status)
+    return render_page(
+        request, "evaluation/submit.html", values, block_name="estimate", status=status
+    )
 
 
 def _add_hub_card(request: HttpRequest) -> QueryDict:
     """Return the form data, completed from the model card on the hub."""
     data = request.POST.copy()
-    with as_message(request):
-        card = read_card(data.get("source", "").strip(), data.get("revision", "").strip())
+    with show_as_message(request):
+        card = fetch_card(data.get("source", "").strip(), data.get("revision", "").strip())
         for name, value in card.items():
-            if not data.get(name):  # never over what the person has typed
+            if not data.get(name):  # never replaces what the person has typed
                 data[name] = value
     return data
 
 
-def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
+def _estimate_cost(task: Task, form: PromptForm) -> "Estimate | None":
     """Return the estimated cost of a chat model; None with an error in the form if refused."""
     from evaluation.runs.chat.estimate import estimate_cost  # loads numpy
 
-    with as_form_error(form):
+    with show_as_form_error(form):
         return estimate_cost(task, form.chat)
     return None
 
@@ -103,33 +108,36 @@ def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
 def _make_rule_values(user: User, task: Task) -> dict[str, Any]:
     """Return the template values of the rules: allowed kinds, quotas and resource limits."""
     return {
-        "kinds": [find_submission_kind(name) for name in kinds_of(task.config)],
+        "kinds": [find_submission_kind(name) for name in find_kinds(task.config)],
         "open_versions": select_open_versions(task),
         "answer_line": make_answer_line(task.config),
         "quota": find_remaining_quota(user, task),
-        "most": max_models_a_day(task, user),
+        "most": get_max_models_per_day(task, user),
         "minutes": settings.EVALUATION_SECONDS // 60,
         "memory_gib": settings.EVALUATION_MEMORY_GIB,
         "cpus": settings.EVALUATION_CPUS,
-        "largest_gib": max_upload_bytes(user) / GIB,
+        "largest_gib": get_max_upload_bytes(user) / GIB,
     }
 
 
-def _submit(user: User, task: Task, form: SubmitForm) -> UUID | None:
+def _submit_form(user: User, task: Task, form: SubmitForm) -> UUID | None:
     """Submit the model and return its id; None with an error in the form if refused."""
-    annotator_of(user)  # the public name of who submits
+    get_annotator(user)  # the submitter's public name
     upload = None
-    with as_form_error(form):
-        check_quota(task, user, form.cleaned_data.get("team"))  # before gigabytes are copied
+    with show_as_form_error(form):
+        check_quota(task, user, form.cleaned_data.get("team"))  # before copying gigabytes
         upload = _find_upload(user, form)
-        return submit_model(task=task, owner=user, upload=upload, **form.wanted).pk
-    if upload and form.cleaned_data.get("upload"):  # one that came in pieces may be used again
-        discard(upload)
+        return submit_model(task=task, owner=user, upload=upload, **form.arguments).pk
+    if upload and form.cleaned_data.get("upload"):  # an upload in pieces may be used again
+        discard_upload(upload)
     return None
 
 
 def _find_upload(user: User, form: SubmitForm) -> Upload | None:
-    """Return the upload from the form's file, or the upload made in pieces before it."""
+    """Return the upload from the form's file, or the upload made in pieces before it.
+
+    None if the form names neither.
+    """
     if file := form.cleaned_data.get("upload"):
         return add_file(user, file.name, file.size, file)
     if pk := form.cleaned_data.get("upload_id"):
@@ -139,20 +147,25 @@ def _find_upload(user: User, form: SubmitForm) -> Upload | None:
 
 @login_not_required
 @require_safe
-def models(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the models of a task that everybody may see, with their main score on each set."""
+def list_models(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the models of a task that everybody may see, with their main score on each set.
+
+    The task's editors also see its near-copies.
+    """
     task = find_task(request, code)
     page = list_page(request, find_public_models(task))
-    values = {"task": task, "page": page, **list_with_scores(page, task, request.user)}
+    values = {"task": task, "page": page, **list_submissions_with_scores(page, task, request.user)}
+    values["rows"] = merge_files(values["rows"])
+    values["has_owners"] = any(row.owner or row.team for row in values["rows"])
     if can_edit(request.user, task):
-        values["near_copies"] = list_page(request, find_near_copies_in(task), name="near-copies")
+        values["near_copies"] = list_page(request, find_task_near_copies(task), name="near-copies")
     return render(request, "evaluation/models.html", values)
 
 
 @require_safe
-def mine(request: HttpRequest) -> HttpResponse:
+def list_own_submissions(request: HttpRequest) -> HttpResponse:
     """Show all submissions of the user, newest first."""
-    page = list_page(request, find_submissions_of(person(request)))
+    page = list_page(request, find_person_submissions(get_person(request)))
     rows = []
     for submission in page:
         rows.append((submission, describe_progress(submission, submission.runs.all())))

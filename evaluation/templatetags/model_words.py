@@ -1,4 +1,4 @@
-"""Words for runs and metrics."""
+"""Template filters that describe runs and metrics in words."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,8 @@ from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from core.files.places import shown_source
+from core.files.paths import shorten_source
+from core.numbers import format_decimal
 from evaluation.contract import GIB, Outcome
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import METRICS
@@ -14,50 +15,54 @@ from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_K
 from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 
 register = template.Library()
-register.filter(shown_source)
+register.filter(shorten_source)
 
 ENDINGS: Mapping[str, str] = {
     Outcome.OK: gettext_noop("Scored"),
     Outcome.MODEL_ERROR: gettext_noop("The model ended with an error"),
     Outcome.OOM: gettext_noop("The model needed too much memory"),
     Outcome.TIMEOUT: gettext_noop("The model took too long"),
-    Outcome.OUTPUT_TOO_LARGE: gettext_noop("The model wrote too much"),
-    Outcome.INVALID_OUTPUT: gettext_noop("An answer did not fit"),
-    Outcome.OVER_BUDGET: gettext_noop("Its cap on the cost was reached: raise it and run again"),
+    Outcome.OUTPUT_TOO_LARGE: gettext_noop("The model's output was too large"),
+    Outcome.INVALID_OUTPUT: gettext_noop("An answer had the wrong format"),
+    Outcome.OVER_BUDGET: gettext_noop("Cost cap reached. Raise it and run the evaluation again"),
     Outcome.REJECTED: gettext_noop("Not accepted"),
-    Outcome.INFRASTRUCTURE: gettext_noop("Our fault: it costs nothing and can be run again"),
+    Outcome.INFRASTRUCTURE: gettext_noop(
+        "Error on our side. This run doesn't count. You can run the evaluation again"
+    ),
     Outcome.AWAY: gettext_noop(
-        "Another server did not answer: it costs nothing and can be run again"
+        "Another server didn't answer. This run doesn't count. You can run it again"
     ),
     Outcome.CANCELLED: gettext_noop("Cancelled"),
 }
 STATES: Mapping[str, str] = {
     # Translators: state: something has to happen first
-    EvaluationRun.State.QUEUED: gettext_noop("Waits"),
+    EvaluationRun.State.QUEUED: gettext_noop("Waiting"),
     # Translators: state of a job
     EvaluationRun.State.RUNNING: gettext_noop("Running"),
-    EvaluationRun.State.LOST: gettext_noop("Lost: our fault, it can be run again"),
+    EvaluationRun.State.LOST: gettext_noop(
+        "Lost because of an error on our side. You can run it again"
+    ),
 }
 
 
 @register.filter
 def ending(run: EvaluationRun) -> str:
     """Return how a run ended, or its progress, with the sentence that explains it."""
-    # While it waits or runs its state says more; afterwards its outcome does.
+    # While it waits or runs, its state is more informative; afterwards its outcome.
     words = _(STATES.get(run.state) or ENDINGS.get(run.outcome, run.state))
     sentence = _(run.error or run.message)
     return f"{words}. {sentence}" if sentence else f"{words}."
 
 
 NAMES = (
-    gettext_noop("African american"),
+    gettext_noop("African American"),
     gettext_noop("British"),
     # Translators: noun: whether a model's answer stays when the text is changed slightly
     gettext_noop("Consistency"),
     # Translators: noun: such as “isn't” for “is not”
     gettext_noop("Contractions"),
     gettext_noop("Doubled letters"),
-    # Translators: button: discard
+    # Translators: noun: by how much a score falls
     gettext_noop("Drop"),
     gettext_noop("Dropped letters"),
     gettext_noop("Expansions"),
@@ -93,26 +98,26 @@ NAMES = (
     gettext_noop("Worst case"),
     gettext_noop("Zero width"),
 )
-"""What `metric` makes of other names. The catalogues would not find them otherwise."""
+"""The other names that `metric` returns, listed so that the translation catalogues have them."""
 
 
-SAME: Mapping[str, str] = {
+BOARD_NAME_BY_SCORE: Mapping[str, str] = {
     WORST_GROUP: "fairness",
     GROUP_GAP: "fairness_gap",
     WORST_KIND: "robustness",
     WORST_KIND_DROP: "robustness_drop",
 }
-"""Scores that are a board's columns, by the name of the column."""
+"""The name of the board's column for each score that has another name in runs."""
 
 
 @register.filter
 def gib(size: int | str | None) -> str:
-    """Return bytes in the unit of the board's memory; a dash if they are unknown.
+    """Return a number of bytes in GiB, as boards show memory; a dash if it is unknown.
 
     >>> gib(290_000_000), gib(None)
     ('0.27 GiB', '–')
     """
-    return f"{float(size) / GIB:.2f} GiB" if size else "–"
+    return f"{format_decimal(float(size) / GIB, 2)} GiB" if size else "–"
 
 
 @register.filter
@@ -137,13 +142,13 @@ def metric(name: str) -> str:
     ('Short words', 'Short words v2')
     """
     # Boards and scores name the same number differently.
-    name = SAME.get(name, name)
+    name = BOARD_NAME_BY_SCORE.get(name, name)
     # Perturbed suites have a number before and after for each metric.
-    base, when = name.rpartition("_")[::2]
-    if base and when == "before":
+    base, suffix = name.rpartition("_")[::2]
+    if base and suffix == "before":
         # Translators: metric: a measure; before the training date
         return _("%(metric)s before") % {"metric": metric(base)}
-    if base and when == "after":
+    if base and suffix == "after":
         # Translators: metric: a measure; after the training date
         return _("%(metric)s after") % {"metric": metric(base)}
     if name == LLM_JUDGE:

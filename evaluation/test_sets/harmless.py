@@ -18,7 +18,7 @@ def add_harmless_questions(config: TaskConfig, rows: Iterable[SetRow]) -> Iterat
     for row in rows:
         yield row
         if count_rows_per_example(config) > 1:
-            yield _make_harmless(config, row)
+            yield _make_harmless_row(config, row)
 
 
 def count_rows_per_example(config: TaskConfig) -> int:
@@ -26,13 +26,13 @@ def count_rows_per_example(config: TaskConfig) -> int:
     return 2 if isinstance(config.verdict, Secret) and config.verdict.harmless else 1
 
 
-def _make_harmless(config: TaskConfig, attack: SetRow) -> SetRow:
+def _make_harmless_row(config: TaskConfig, attack: SetRow) -> SetRow:
     assert isinstance(config.verdict, Secret)
     assert config.talk
-    # Another uid than the attack's, but the same one each time.
+    # Different from the attack's uid, but always the same.
     uid = sha256(f"harmless:{attack.uid}".encode())
     questions, talk = config.verdict.harmless, config.talk.name
-    # Chosen by the attack's uid, so that a set that is made again has the same questions.
+    # Chosen by the attack's uid, so that a rebuilt set has the same questions.
     question = questions[int.from_bytes(uid.digest()) % len(questions)]
     secret_turn = next(turn for turn in attack.inputs[talk] if "secret" in turn)
     turns = [secret_turn, {"role": "user", "text": question.ask}]

@@ -8,14 +8,17 @@ from typing import Any, TypedDict
 
 import orjson
 
-from core.text.words import folded, spaced
+from core.text.words import collapse_spaces, fold
 
-SEED = "seed"
+SEED_SOURCE = "seed"
 MIN_SEEN_SHARE = 0.01
-"""The share of a set, seen in training, that warns everybody: less moves no score much."""
+"""The share of a set seen in training from which everybody is warned.
+
+A smaller share hardly changes a score.
+"""
 DIGEST_BYTES = 16
 END_PUNCTUATION = ".!? 。．｡！？｡؟।॥"
-"""What ends a sentence, in several scripts."""
+"""Characters that end a sentence, in several scripts."""
 _SOURCE_PATTERN = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
 
 
@@ -33,12 +36,12 @@ class Overlap(TypedDict):
 def compute_digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
     """Return a digest of the fields.
 
-    The digest ignores Unicode form, case, spaces and final punctuation.
+    The digest ignores Unicode form, case, the amount of white space, and final punctuation.
     """
-    # Both sides are folded alike, so it does not matter how much is lost.
+    # Both sides are folded the same way, so the lost information does not matter.
     words = []
     for name in fields:
-        words.append(spaced(folded(str(inputs.get(name)))).rstrip(END_PUNCTUATION))
+        words.append(collapse_spaces(fold(str(inputs.get(name)))).rstrip(END_PUNCTUATION))
     return hashlib.sha256(orjson.dumps(words)).digest()[:DIGEST_BYTES]
 
 
@@ -48,10 +51,10 @@ def index_sources(
     """Return, for the digest of each row, the names of the sources that contain the row."""
     names_by_digest: dict[bytes, frozenset[str]] = {}
     for name, rows in sources.items():
-        of_source = frozenset([name])
+        source_name = frozenset([name])
         for row in rows:
             key = compute_digest(row, fields)
-            names_by_digest[key] = names_by_digest.get(key, frozenset()) | of_source
+            names_by_digest[key] = names_by_digest.get(key, frozenset()) | source_name
     return names_by_digest
 
 
@@ -70,11 +73,11 @@ def count_overlaps(
 
 
 def pack_digests(digests: Iterable[bytes]) -> bytes:
-    """Join the digests of training rows into one byte string, as `count_packed` reads it."""
+    """Join the digests of training rows into one byte string, as `count_packed_rows` reads it."""
     return b"".join(sorted(set(digests)))
 
 
-def count_packed(
+def count_packed_rows(
     rows: Iterable[Mapping[str, Any]], packed_digests: bytes, fields: Sequence[str]
 ) -> int:
     """Return how many of the rows have a digest in `packed_digests`."""
@@ -86,20 +89,20 @@ def count_packed(
 def needs_warning(seen_count: int | None, size: int) -> bool:
     """Return whether a model saw enough of a set in training that readers need a warning.
 
-    seen_count: the number of examples; None if unknown. One example is never enough, because a
-    warning would then let anyone test whether a text is in a secret set, by submitting it as a
-    training row.
+    seen_count: the number of examples; None if unknown. One example is never enough. Otherwise,
+    anyone could submit a text as a training row, and learn from the warning whether it is in a
+    secret set.
     """
     return seen_count is not None and seen_count >= max(2, MIN_SEEN_SHARE * size)
 
 
 def parse_source_names(text: str) -> set[str]:
-    """Return the sources on which, according to its card, a model was trained.
+    """Return the sources on which a model was trained, according to its card.
 
     >>> sorted(parse_source_names("SNLI, the seeds, round-1 and Round 12"))
     ['round1', 'round12', 'seed']
     """
     sources = set()
     for seed, number in _SOURCE_PATTERN.findall(text):
-        sources.add(SEED if seed else f"round{int(number)}")
+        sources.add(SEED_SOURCE if seed else f"round{int(number)}")
     return sources

@@ -1,4 +1,4 @@
-"""Bound what anybody may learn about a sealed set: how scores are rounded, and how many are shown.
+"""Limit what people can learn about a sealed set: how scores are rounded, and how many are shown.
 
 docs/evaluation.md, “Sealed sets”, explains it.
 """
@@ -8,27 +8,30 @@ from dataclasses import dataclass
 from math import floor, inf, log2, sqrt
 
 BITS_PER_EXAMPLE = 0.25
-"""What one person may learn: with it alone at most 79 % of two equally frequent labels are told
-right (1 − H(0.79) = 0.25, Shannon's rate-distortion function)."""
+"""The number of bits per example that one person may learn.
+
+From these bits alone, at most 79 % of two equally frequent labels can be told correctly
+(1 − H(0.79) = 0.25, Shannon's rate-distortion function).
+"""
 SIDE_BITS = 16
-"""How and when a perturbed run ended: one of nine outcomes, and its hour to a tenth of a second."""
+"""The number of bits that a perturbed run discloses by its outcome, one of nine, and its time."""
 SIGNED_METRICS = ("matthews_correlation",)
-"""Metrics from -1 to 1; all others are from 0 to 1."""
+"""Metrics that range from -1 to 1. All others range from 0 to 1."""
 HALF_INTERVAL_STEPS = 1.96 * sqrt(1 + 1 / 12)
-"""Half of a 95 % interval, in steps: a step is a standard error, and rounding adds step² ÷ 12."""
+"""Half of a 95% interval, in steps. A standard error is one step; rounding adds step² ÷ 12."""
 
 
 def count_steps(size: int) -> int:
     """Return the number of rounding steps between 0 and 1 for a set of `size` examples.
 
-    A step is at least 1 ÷ (2√size), the largest standard error of a mean of `size` numbers between
-    0 and 1.
+    A step is at least 1 ÷ (2√size). This is the largest standard error of a mean of `size` numbers
+    between 0 and 1.
     """
     return max(1, floor(2 * sqrt(size)))
 
 
 def round_to_step(value: float, size: int) -> float:
-    """Return a score rounded to the nearest step, and an error rate above 1 as 1.
+    """Return a score rounded to the nearest step, but at most 1.
 
     The interval shown beside the score covers the difference. `Disclosure` counts only the steps
     from 0 to 1.
@@ -38,7 +41,7 @@ def round_to_step(value: float, size: int) -> float:
 
 
 def compute_interval(value: float, size: int, metric: str) -> tuple[float, float]:
-    """Return the low and high end of the 95 % interval around a rounded score.
+    """Return the low and high end of the 95% interval around a rounded score.
 
     The interval depends only on the rounded score, so it discloses nothing more about the exact
     one.
@@ -89,11 +92,11 @@ class Disclosure:
         return total
 
     @property
-    def results(self) -> int:
-        """The number of results of one person that are shown; at least one."""
+    def max_results(self) -> int:
+        """The maximum number of results to show one person; at least one."""
         return max(1, floor(BITS_PER_EXAMPLE * self.size / (self.bits or inf)))
 
     @property
-    def most_bits(self) -> float:
-        """The maximum number of bits that a person can learn about the set, whatever they try."""
-        return self.results * self.bits
+    def max_bits(self) -> float:
+        """The maximum number of bits that a person can learn about the set, even on purpose."""
+        return self.max_results * self.bits

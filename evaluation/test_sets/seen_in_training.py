@@ -1,4 +1,4 @@
-"""Find what models may have been trained on, and how much of each evaluation set is among it."""
+"""Find the possible training data of models, and how much of each evaluation set it contains."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -15,12 +15,12 @@ from evaluation.models import (
     TrainedRows,
     TrainingRun,
 )
-from evaluation.seeds import has_seeds, seed_rows, split_held_out
-from evaluation.task_shape import trainable_shape_of
+from evaluation.seeds import has_seeds, read_seed_rows, split_held_out
+from evaluation.task_shape import build_trainable_shape
 from evaluation.test_sets.overlap import (
-    SEED,
+    SEED_SOURCE,
     count_overlaps,
-    count_packed,
+    count_packed_rows,
     index_sources,
     needs_warning,
     parse_source_names,
@@ -32,13 +32,14 @@ logger = logging.getLogger(__name__)
 STARTERS_FOLDER = "/models/starters/"
 SEEN_WARNING = gettext_noop("The model was trained on examples of this set.")
 TRAINING_SPLITS = ("train", "dev")
-"""The splits of a release that a training reads."""
+"""The splits of a release that training runs read."""
 
 
 def compare_sets() -> int:
     """Compare the newest version of each set with new training rows; return how many were compared.
 
-    Called by the sweep. Takes no lock, because a second comparison gives the same result.
+    Called by the sweep. A task whose sets cannot be compared is logged and skipped. Takes no lock,
+    because a second comparison gives the same result.
     """
     compared_count = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
@@ -64,27 +65,27 @@ def _compare_task(task: Task) -> int:
     for version in stale_versions:
         rows = (row["inputs"] for row in read_input_rows(version))
         overlap = {"sources": sources, "rows": count_overlaps(rows, names_by_digest, fields)}
-        # An update, not a save: other columns may have changed while all rows were read.
+        # An update, not a save, because other columns may have changed meanwhile.
         EvaluationSetVersion.objects.filter(pk=version.pk).update(overlap=overlap)
     return len(stale_versions)
 
 
 def _find_sources(task: Task) -> dict[str, int]:
     """Return the training sources by name: each round's newest release id, and 0 for seeds."""
-    done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE)
+    finished_datasets = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE)
     sources = {}
-    for number, pk in done.order_by("version").values_list("round__number", "pk"):
-        sources[f"round{number}"] = pk  # a later version takes the place of an earlier one
+    for number, pk in finished_datasets.order_by("version").values_list("round__number", "pk"):
+        sources[f"round{number}"] = pk  # a later version replaces an earlier one
     if task.is_official and has_seeds(task.code):
-        sources[SEED] = 0
+        sources[SEED_SOURCE] = 0
     return sources
 
 
 def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
     """Yield the model inputs of each row of a source. pk: the release's id, 0 for seeds."""
-    if name == SEED:
-        trained_rows, _ = split_held_out(seed_rows(task.code))
-        yield from map(trainable_shape_of(task.config).inputs, trained_rows)
+    if name == SEED_SOURCE:
+        trained_rows, _ = split_held_out(read_seed_rows(task.code))
+        yield from map(build_trainable_shape(task.config).select_inputs, trained_rows)
         return
     dataset = Dataset.objects.select_related("round__task").get(pk=pk)
     for split in TRAINING_SPLITS:
@@ -92,7 +93,7 @@ def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
             yield {**row["context"], **row["input_json"]}
 
 
-def count_seen(run: EvaluationRun) -> int | None:
+def count_seen_examples(run: EvaluationRun) -> int | None:
     """Return how many examples of a run's set are in the training rows that its model submitted.
 
     None if unknown, which includes models trained elsewhere and perturbed runs.
@@ -103,14 +104,16 @@ def count_seen(run: EvaluationRun) -> int | None:
     if trained_rows is None:
         return None
     rows = (row["inputs"] for row in read_input_rows(run.version))
-    return count_packed(rows, bytes(trained_rows.digests), run.submission.task.config.model_fields)
+    return count_packed_rows(
+        rows, bytes(trained_rows.digests), run.submission.task.config.model_fields
+    )
 
 
 def make_seen_warnings(run: EvaluationRun, seen_count: int | None, *, is_shown: bool) -> list[str]:
     """Return the public warning that the model was trained on examples of the set, if it was.
 
-    If the set's inputs are secret, the warning appears only with a result that is shown, because it
-    discloses one more bit.
+    The warning discloses one more bit. So if the set's inputs are secret, it appears only with a
+    result that is shown.
     """
     may_warn = is_shown or run.version.evaluation_set.may_leave
     if may_warn and needs_warning(seen_count, run.version.size):
@@ -124,11 +127,11 @@ def compute_seen_share(
     """Return the share of a set (0-1) on which a model was trained; None if unknown.
 
     The share is counted in the submitted training rows if there are any, otherwise derived from
-    `learned`: the names of the model's sources, as returned by `find_training_sources`.
+    `source_names`: the names of the model's sources, as returned by `find_training_sources`.
     """
     if run and run.seen is not None:
         return run.seen / version.size if version.size else 0.0
-    return None if source_names is None else version.overlap_with(source_names)
+    return None if source_names is None else version.compute_overlap(source_names)
 
 
 def find_training_sources(submission: Submission) -> set[str] | None:
@@ -145,8 +148,8 @@ def _find_target_sources(target: TargetModel) -> set[str] | None:
     """Return the training sources of a target and of its base model; None if unknown."""
     run = TrainingRun.objects.filter(target=target).order_by("pk").first()
     if run is None:
-        # Starters are trained on seeds only; their folder says that it is one.
-        return {SEED} if STARTERS_FOLDER in target.source else None
+        # Starters are trained only on seeds; their folder says that it is a starter.
+        return {SEED_SOURCE} if STARTERS_FOLDER in target.source else None
     sources = set(run.options["weights"])
     base_source = run.options.get("base")
     if base_source:

@@ -1,4 +1,4 @@
-"""Versions of evaluation sets and their examples, which are read as streams."""
+"""Read versions of evaluation sets, and stream their examples."""
 
 import gzip
 from collections.abc import Collection, Iterator, Mapping
@@ -19,17 +19,19 @@ def find_latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion |
 
 def select_newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     """Select the newest version of each of a task's evaluation sets."""
-    # A subquery and not `distinct on`, which SQLite lacks.
-    later = EvaluationSetVersion.objects.filter(
+    # A subquery instead of `distinct on`, which SQLite lacks.
+    later_versions = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
     )
-    versions = EvaluationSetVersion.objects.filter(~Exists(later), evaluation_set__task=task)
+    versions = EvaluationSetVersion.objects.filter(
+        ~Exists(later_versions), evaluation_set__task=task
+    )
     return versions.select_related("evaluation_set")
 
 
 def select_open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     """Select the newest version of each set that is not hidden and has downloadable inputs."""
-    # Hidden sets stay out, even if their inputs may leave.
+    # Hidden sets are left out, even if their inputs may leave.
     versions = select_newest_versions(task).filter(evaluation_set__may_leave=True)
     return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
@@ -43,16 +45,16 @@ def read_input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]
         yield from map(orjson.loads, lines)
 
 
-def describe_set_of_ids(task: Task, ids: Collection[str]) -> str:
+def describe_set_of_ids(task: Task, uids: Collection[str]) -> str:
     """Return a sentence that names the set version to which the ids belong.
 
     Only sets with open inputs are searched. If none contains the ids, the sentence says so.
     """
-    # Only open sets are searched: of others an answer would tell which ids they hold.
+    # Only open sets are searched, because a result would reveal which ids a set contains.
     open_sets = select_open_versions(task).values("evaluation_set")
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=open_sets)
     for version in versions.select_related("evaluation_set").order_by("-pk"):
-        if any(row["uid"] in ids for row in read_input_rows(version)):
+        if any(row["uid"] in uids for row in read_input_rows(version)):
             return f"They are of {version.evaluation_set.name} v{version.version}."
     return "They are of no set whose inputs may be downloaded."
 
@@ -72,11 +74,12 @@ def read_set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
         for question, answer in zip(
             read_input_rows(version), map(orjson.loads, lines), strict=True
         ):
-            # Both files are written together, so this is damage of the storage.
+            # Both files are written together, so the storage must be damaged.
             if question["uid"] != answer["uid"]:
                 raise ValueError(f"{version}: the files differ at {question['uid']}.")
             slices = {name: tuple(values) for name, values in answer["slices"].items()}
-            yield SetRow(question["uid"], question["inputs"], tuple(answer["gold"]), slices)
+            gold, criteria = tuple(answer["gold"]), tuple(answer.get("criteria", ()))
+            yield SetRow(question["uid"], question["inputs"], gold, slices, criteria)
 
 
 def read_checked_paraphrases(version: EvaluationSetVersion) -> dict[str, dict[str, str]]:

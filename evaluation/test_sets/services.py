@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
-from core.files.storage.disk import scratch
+from core.files.storage.disk import open_scratch_folder
 from evaluation.contract import SetRow
 from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
@@ -24,11 +24,11 @@ from evaluation.test_sets.writing import WrittenSet, write_set
 from tasks.models import Task
 
 Access = EvaluationSet.Access
-CONTROL = "control"
+CONTROL_NAME = "control"
 NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
-RESERVED_NAMES = re.compile(rf"{CONTROL}|new|round-\d+(-held)?")
+RESERVED_NAMES = re.compile(rf"{CONTROL_NAME}|new|round-\d+(-held)?")
 EDITABLE_FIELDS = ("access", "may_leave", "answers_public", "description")
-"""What the owners of a set may change."""
+"""The fields of a set that its owners may change."""
 
 
 class AccessSettings(TypedDict):
@@ -51,15 +51,18 @@ def create_set(
 ) -> EvaluationSet:
     """Create a task's set without versions. Takes no lock, because set names are unique.
 
-    Raises Refused for a name that is malformed, reserved or taken.
+    access: who may see the set. may_leave: whether its inputs may leave the site. answers_public:
+    whether its right answers are public. Raises Refused for a name that is malformed, reserved or
+    taken.
     """
     if not NAME_PATTERN.fullmatch(name):
         raise Refused(
-            gettext("A name has up to 60 letters a-z, digits, hyphens and underscores."), status=422
+            gettext("Use up to 60 characters: letters a-z, numbers, hyphens and underscores."),
+            status=422,
         )
     if RESERVED_NAMES.fullmatch(name):
         raise Refused(
-            gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name},
+            gettext("The name %(name)s is reserved. Choose another.") % {"name": name},
             status=422,
         )
     access_settings = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
@@ -69,11 +72,12 @@ def create_set(
                 task=task, name=name, description=description, **access_settings
             )
             log(actor, "evaluation_set.created", evaluation_set, **access_settings)
-    # The unique name decides, also when two people create a set at once.
+    # The unique name decides, even if two people create a set at once.
     except IntegrityError:
         raise Refused(
             gettext(
-                "This task has a set %(name)s already. Choose another name, or add a version to it."
+                "This task already has a test set %(name)s. Choose another name, or add a "
+                "version to it."
             )
             % {"name": name},
             status=422,
@@ -83,57 +87,66 @@ def create_set(
 
 @transaction.atomic
 def change_set(
-    *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[AccessSettings]
+    *,
+    evaluation_set: EvaluationSet,
+    actor: User,
+    description: str,
+    **access_settings: Unpack[AccessSettings],
 ) -> None:
     """Change a set's access settings and description. Its versions stay.
 
     Takes no lock: the last change wins.
     """
-    changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
-    changed.update(description=description, **about)
-    log(actor, "evaluation_set.changed", evaluation_set, **about)
+    set_rows = EvaluationSet.objects.filter(pk=evaluation_set.pk)
+    set_rows.update(description=description, **access_settings)
+    log(actor, "evaluation_set.changed", evaluation_set, **access_settings)
 
 
-def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> None:
+def record_exposure(version: EvaluationSetVersion, actor: User | None = None) -> None:
     """Record the first time that inputs of a sealed version leave this site, and log it.
 
     The owner has agreed to this. Takes no lock, because it is one conditional update.
     """
     if version.exposed_at is None and version.is_sealed:
-        # Of several requests at once only the one whose update finds no date logs the exposure.
-        first = EvaluationSetVersion.objects.filter(pk=version.pk, exposed_at=None)
-        if first.update(exposed_at=timezone.now()):
+        # Only the request whose update finds no date logs the exposure.
+        unexposed_versions = EvaluationSetVersion.objects.filter(pk=version.pk, exposed_at=None)
+        if unexposed_versions.update(exposed_at=timezone.now()):
             log(actor, "evaluation_set.exposed", version)
 
 
-def note_taken(version: EvaluationSetVersion, actor: User | None = None) -> bool:
-    """Record that inputs of a version leave this site, which are part of the version's release.
+def record_inputs_taken(version: EvaluationSetVersion, actor: User | None = None) -> bool:
+    """Record, for a version and its release, that the version's inputs leave this site.
 
     Returns False if that release has been undone since the version was read.
     """
-    note_exposed(version, actor)
+    record_exposure(version, actor)
     return version.dataset is None or note_download(version.dataset)
 
 
-def note_shown(task: Task, count: int) -> None:
+def record_shown_examples(task: Task, count: int) -> None:
     """Record that the inputs of the first `count` open examples left this site.
 
-    See `note_exposed`.
+    See `record_exposure`.
     """
     for version in select_open_versions(task):
         if count <= 0:
             return
-        note_taken(version)
+        record_inputs_taken(version)
         count -= version.size
 
 
-def create_set_with_version(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
-    """Create a set with its first version, or neither. about: the arguments of `create_set`."""
-    with scratch() as folder:
+def create_set_with_version(rows: Iterable[SetRow], **set_fields: Any) -> EvaluationSetVersion:
+    """Create a set with its first version, or neither. Raises Refused.
+
+    set_fields: the arguments of `create_set`.
+    """
+    with open_scratch_folder() as folder:
         # Written before the transaction begins, because reading millions of rows takes minutes.
-        written = _write_files(rows, folder)
+        written_set = _write_files(rows, folder)
         with transaction.atomic():
-            return _store_version(create_set(**about), written, folder, about["actor"], None)
+            return _store_version(
+                create_set(**set_fields), written_set, folder, set_fields["actor"], None
+            )
 
 
 def make_version(
@@ -145,18 +158,19 @@ def make_version(
     """Make the next version from these examples; return the last version if it is equal.
 
     If `rows` raises an exception, nothing is stored. Locks the set only briefly, because both files
-    are stored before. Raises Refused if there are no examples.
+    are stored before. dataset: the release that contains the rows, if any. Raises Refused if
+    there are no examples.
     """
-    with scratch() as folder:
-        written = _write_files(rows, folder)
-        return _store_version(evaluation_set, written, folder, actor, dataset)
+    with open_scratch_folder() as folder:
+        written_set = _write_files(rows, folder)
+        return _store_version(evaluation_set, written_set, folder, actor, dataset)
 
 
 def _write_files(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     """Write the two files of a version. Raises Refused if there are no examples."""
     written_set = write_set(rows, folder)
     if not written_set.size:
-        raise Refused(gettext("There is no example in it."), status=422)
+        raise Refused(gettext("The file contains no examples."), status=422)
     return written_set
 
 
@@ -170,21 +184,21 @@ def _store_version(
     """Store both files, then the row. Return the last version instead if it is equal."""
     version = EvaluationSetVersion(
         evaluation_set=evaluation_set,
-        version=_next_number(evaluation_set),  # names the files; the lock below decides
+        version=_find_next_number(evaluation_set),  # names the files; the lock below decides
         sha256=written_set.sha256,
         size=written_set.size,
         slices=written_set.slices,
         dataset=dataset,
         made_by=actor,
     )
-    with ExitStack() as undo:  # files that no row names are deleted again
+    with ExitStack() as undo_stack:  # files that no row names are deleted again
         for name in ("inputs", "gold"):
             with (folder / name).open("rb") as file:
                 getattr(version, name).save(f"{name}.jsonl.gz", File(file), save=False)
-            undo.callback(default_storage.delete, getattr(version, name).name)
+            undo_stack.callback(default_storage.delete, getattr(version, name).name)
         stored_version = _insert_or_find(version)
         if stored_version is version:
-            undo.pop_all()
+            undo_stack.pop_all()
     return stored_version
 
 
@@ -194,7 +208,7 @@ def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
     sets = EvaluationSet.objects.select_for_update(of=("self",))
     evaluation_set = sets.get(pk=version.evaluation_set_id)
     last_version = find_latest_version(evaluation_set)
-    # A version of a release is another one than an equal version of the round: its dataset says
+    # A version of a release differs from an equal version of the round: its dataset means
     # that the rows are public.
     if (
         last_version
@@ -202,13 +216,13 @@ def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
         and (last_version.dataset_id or not version.dataset_id)
     ):
         return last_version
-    version.version = _next_number(evaluation_set)  # counted under the lock
+    version.version = _find_next_number(evaluation_set)  # counted under the lock
     version.save(force_insert=True)
-    about = {"size": version.size, "sha256": version.sha256}
-    log(version.made_by, "evaluation_set.version", version, **about)
+    log_data = {"size": version.size, "sha256": version.sha256}
+    log(version.made_by, "evaluation_set.version", version, **log_data)
     return version
 
 
-def _next_number(evaluation_set: EvaluationSet) -> int:
-    last = find_latest_version(evaluation_set)
-    return last.version + 1 if last else 1
+def _find_next_number(evaluation_set: EvaluationSet) -> int:
+    last_version = find_latest_version(evaluation_set)
+    return last_version.version + 1 if last_version else 1

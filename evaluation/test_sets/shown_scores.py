@@ -1,15 +1,15 @@
 """Show scores on sealed sets without giving their right answers away.
 
-docs/evaluation.md, "Sealed sets", states the rule for readers. On a set whose right answers are
-public everybody sees every score exactly. On a sealed set the task's editors do, too. Everybody
+docs/evaluation.md, "Sealed sets", states the rule for readers. If a set's right answers are
+public, everybody sees every score exactly. On a sealed set, the task's editors do, too. Everybody
 else sees
 
 1. only results that were chosen to be shown, the first ones of each person (`decide_if_shown`),
-2. of these only the numbers that `Disclosure` counts as bits (`select_readable`): totals over all
-   examples, never a slice or a kind of perturbation,
+2. of these only the numbers that `Disclosure` counts as bits (`build_readable_condition`): totals
+   over all examples, never a slice or a kind of perturbation,
 3. and these numbers only rounded to steps (`round_stored_score`).
 
-How wide a step is and how many results a person sees is computed in `evaluation.test_sets.sealing`.
+`evaluation.test_sets.sealing` computes how wide a step is and how many results a person sees.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from django.db.models import Q, QuerySet
 
 from core.accounts.models import CountedPerson, User
 from evaluation.contract import Number, Outcome
-from evaluation.kinds import TARGET
+from evaluation.kinds import TARGET_KIND
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, find_worst
 from evaluation.test_sets.sealing import Disclosure, compute_interval, round_to_step
@@ -30,10 +30,12 @@ from tasks.models import Task
 from tasks.permissions import can_edit
 
 CONSISTENCY = "consistency"
-"""The one number of a perturbed run that is computed without any right answer."""
+"""The only number of a perturbed run that is computed without right answers."""
 AXIS_METRICS = {"fairness": WORST_GROUP, "robustness": WORST_KIND}
-"""The number that the board's column of each delta shows. Others of a perturbed run that need right
-answers are shown to editors only."""
+"""The number in the board's column of each delta.
+
+Other numbers of a perturbed run that need right answers are shown only to editors.
+"""
 Suite = EvaluationRun.Suite
 
 
@@ -49,10 +51,10 @@ def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
         + list(config.metrics.also)
         + [AXIS_METRICS[delta] for delta in deltas]
     )
-    if config.component(config.answer_field).type != "span":
+    if config.get_component(config.answer_field).type != "span":
         return Disclosure(version.size, tuple(metrics))
-    # Perturbing a text keeps the answers that are marked in it. Which words stay, and so how
-    # consistently a model answers, tells a little about the answers: each suite costs bits.
+    # Perturbations keep the answers that are marked in a text. The words that stay, and so how
+    # consistently a model answers, reveal a little about the answers: each suite costs bits.
     return Disclosure(version.size, (*metrics, *deltas), side_runs=len(deltas))
 
 
@@ -64,7 +66,7 @@ def find_sealed_versions(task: Task) -> set[int]:
     return {version.pk for version in versions if version.is_sealed}
 
 
-def select_readable(sealed_ids: Iterable[int]) -> Q:
+def build_readable_condition(sealed_ids: Iterable[int]) -> Q:
     """Return the condition for scores that people who cannot edit the task may read.
 
     sealed_ids: ids of the sealed versions. Scores on all other versions are readable.
@@ -73,14 +75,14 @@ def select_readable(sealed_ids: Iterable[int]) -> Q:
     is_of_shown_result = Q(run__is_shown=True)
     is_total = Q(slice="", kind="")
 
-    # Of a plain run: the task's metrics and fairness. The gap between groups would tell more than
+    # Of a plain run: the task's metrics and fairness. The gap between groups would reveal more than
     # the worst group, which is the number that `describe_disclosure` counts. Of the owners' own
     # metrics only the board shows a version: the one that `describe_disclosure` counts.
     is_of_plain_run = Q(run__suite=Suite.PLAIN)
     tells_more_than_counted = Q(metric=GROUP_GAP) | Q(metric__startswith=CUSTOM_PREFIX)
     is_plain_number = is_of_plain_run & ~tells_more_than_counted
 
-    # Of a perturbed run: the column of robustness, and what needs no right answer.
+    # Of a perturbed run: the robustness column, and metrics that need no right answer.
     is_robustness = Q(run__suite=Suite.ROBUSTNESS, metric=WORST_KIND)
     is_suite_number = Q(metric=CONSISTENCY) | is_robustness
 
@@ -91,7 +93,7 @@ def select_readable(sealed_ids: Iterable[int]) -> Q:
 def round_stored_score(score: Score) -> Score:
     """Round a score on a sealed set in place and return it. Do not save it afterwards.
 
-    `select_readable` decides which scores may be shown at all.
+    `build_readable_condition` decides which scores may be shown at all.
     """
     if score.value is not None:
         size = min(score.run.version.size, score.n)
@@ -118,21 +120,21 @@ def round_number(metric: str, value: float | None, size: int) -> tuple[float | N
     if value is None or metric in (GROUP_GAP, WORST_KIND_DROP):
         return None, None, None
     rounded_value = round_to_step(value, size)
-    # The interval depends on the rounded value alone, so that it tells nothing about the exact one.
+    # The interval depends only on the rounded value, so that it does not reveal the exact one.
     low, high = compute_interval(rounded_value, size, metric)
     return rounded_value, low, high
 
 
-def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[Score]:
-    """Yield the scores; `n` of a worst part's score becomes that part's number of examples.
+def set_part_sizes(scores: Iterable[Score], part_scores: Iterable[Score]) -> Iterator[Score]:
+    """Yield the scores; the `n` of a worst part's score becomes that part's number of examples.
 
     The stored `n` is that of the smallest part, which says nothing about the model. On sealed sets,
-    pass no parts, because rounding uses the stored `n`. Do not save the scores afterwards. parts:
-    the scores of the same runs by kind and by slice.
+    pass no part scores, because rounding uses the stored `n`. Do not save the scores afterwards.
+    part_scores: the scores of the same runs by kind and by slice.
     """
     parts_by_run: dict[Any, list[Score]] = defaultdict(list)
-    for part in parts:
-        parts_by_run[part.run_id].append(part)
+    for part_score in part_scores:
+        parts_by_run[part_score.run_id].append(part_score)
     for score in scores:
         if score.metric in AXIS_METRICS.values():
             worst_part = _find_worst_part(score, parts_by_run[score.run_id])
@@ -141,7 +143,7 @@ def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[
         yield score
 
 
-def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
+def _find_worst_part(score: Score, part_scores: Iterable[Score]) -> Number | None:
     """Return the kind or group to which a worst-part score refers; None if unknown."""
     from evaluation.scoring.groups import (
         choose_group_metric,
@@ -151,14 +153,24 @@ def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
 
     config = score.run.version.evaluation_set.task.config
     numbers = [
-        Number(part.metric, part.value, part.low, part.high, part.n, part.slice, part.kind)
-        for part in parts
+        Number(
+            part_score.metric,
+            part_score.value,
+            part_score.low,
+            part_score.high,
+            part_score.n,
+            part_score.slice,
+            part_score.kind,
+        )
+        for part_score in part_scores
     ]
     if score.metric == WORST_KIND:
-        return find_worst([one for one in numbers if one.kind and one.metric.endswith("_after")])
+        return find_worst(
+            [number for number in numbers if number.kind and number.metric.endswith("_after")]
+        )
     fields = read_groups(config).fields
     return find_worst(
-        select_group_numbers(numbers, fields, choose_group_metric(config.metrics.computed))
+        select_group_numbers(numbers, fields, choose_group_metric(config.metrics.computed_names))
     )
 
 
@@ -167,21 +179,22 @@ def find_scores_by_part(run_ids: Collection[Any], sealed_ids: Collection[int]) -
 
     run_ids, sealed_ids: ids of runs and of versions.
     """
-    by_part = Score.objects.filter(run__in=run_ids).exclude(slice="", kind="")
-    return by_part.exclude(run__version__in=sealed_ids)
+    part_scores = Score.objects.filter(run__in=run_ids).exclude(slice="", kind="")
+    return part_scores.exclude(run__version__in=sealed_ids)
 
 
-def list_scores(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
+def list_scores(runs: Iterable[EvaluationRun], *, is_exact: bool) -> Iterator[Score]:
     """Yield the scores of runs as the reader may see them. One query.
 
-    runs: with their versions loaded. exact: whether the reader edits the task and sees everything.
+    runs: with their versions loaded. is_exact: whether the reader edits the task and sees
+    everything.
     """
     run_by_id = {run.pk: run for run in runs}
     sealed_ids = set()
-    if not exact:
+    if not is_exact:
         sealed_ids = {run.version_id for run in run_by_id.values() if run.version.is_sealed}
     scores = list(
-        Score.objects.filter(select_readable(sealed_ids), run__in=run_by_id).order_by("pk")
+        Score.objects.filter(build_readable_condition(sealed_ids), run__in=run_by_id).order_by("pk")
     )
     for score in scores:
         score.run = run_by_id[score.run_id]
@@ -201,13 +214,13 @@ def decide_if_shown(run: EvaluationRun) -> bool:
 
     1. On sets with public answers, and for the platform's own models, all results are shown.
     2. A result that counts for nobody is not shown, because nothing would limit their number.
-    3. `Disclosure.results` limits the results of a person across all their accounts, and those of
-       all models of a team, including withdrawn ones. The task's editors know the answers anyway,
-       so their own results are not limited, but their results for a team are.
+    3. `Disclosure.max_results` limits the results of a person across all their accounts. It also
+       limits those of all models of a team, including withdrawn ones. The task's editors know the
+       answers anyway, so their own results are not limited. Their results for a team are.
     4. A perturbed run is shown if its model's plain result is shown.
     """
     submission, version = run.submission, run.version
-    if not version.is_sealed or submission.kind == TARGET:
+    if not version.is_sealed or submission.kind == TARGET_KIND:
         return True
     owner, person = submission.owner, lock_submitter(submission)
     if owner is None or person is None:
@@ -218,8 +231,8 @@ def decide_if_shown(run: EvaluationRun) -> bool:
     results = version.runs.filter(suite=Suite.PLAIN, outcome=Outcome.OK, is_shown=True)
     if run.suite != Suite.PLAIN:
         return results.filter(submission=submission).exists()
-    bound = describe_disclosure(version).results
-    return all(results.filter(group).count() < bound for group in bounded_groups)
+    max_results = describe_disclosure(version).max_results
+    return all(results.filter(group).count() < max_results for group in bounded_groups)
 
 
 def _lock_bounded_groups(submission: Submission, owner: User, person: CountedPerson) -> list[Q]:

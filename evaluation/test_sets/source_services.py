@@ -1,4 +1,4 @@
-"""Versions that the platform makes itself: of closed rounds, of releases and of seeds."""
+"""Make the platform's own set versions: of closed rounds, releases and control sets."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -17,15 +17,15 @@ from core.errors import Refused
 from evaluation.contract import SetRow
 from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.rows import Freezer
-from evaluation.dataset_releases.splits import HELD, TEST
+from evaluation.dataset_releases.splits import HELD_SPLIT, TEST
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.control import has_control, read_control_rows
+from evaluation.test_sets.control import has_control_set, read_control_rows
 from evaluation.test_sets.harmless import add_harmless_questions, count_rows_per_example
 from evaluation.test_sets.parsing import RowMaker
-from evaluation.test_sets.services import CONTROL, make_version
+from evaluation.test_sets.services import CONTROL_NAME, make_version
 from tasks.line_files import BadRow
 from tasks.models import Round, Task
-from validation.judging.queue import judged_examples, waiting_examples
+from validation.judging.queue import count_judged_examples, count_waiting_examples
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def make_release_version(dataset: Dataset) -> EvaluationSetVersion | None:
     rows = _read_released_rows(dataset, TEST)
     version = make_version(round_set, rows, dataset.requested_by, dataset)
     if is_first:
-        # Only the first release opens the set: its owners may have closed it again since.
+        # Only the first release opens the set, because its owners may have closed it again.
         EvaluationSet.objects.filter(pk=round_set.pk).update(may_leave=True)
     return version
 
@@ -58,7 +58,7 @@ def make_held_version(dataset: Dataset) -> EvaluationSetVersion | None:
 
     The set is separate from the round's other set. Locks as `make_version`.
     """
-    if not _select_items(dataset, HELD).exists():
+    if not _select_items(dataset, HELD_SPLIT).exists():
         return None
     round = dataset.round
     held_set, _ = EvaluationSet.objects.get_or_create(
@@ -66,7 +66,7 @@ def make_held_version(dataset: Dataset) -> EvaluationSetVersion | None:
         name=f"round-{round.number}-held",
         defaults={"source": Source.HELD, "held_of": round, "access": Access.STANDARD},
     )
-    return make_version(held_set, _read_released_rows(dataset, HELD), dataset.requested_by)
+    return make_version(held_set, _read_released_rows(dataset, HELD_SPLIT), dataset.requested_by)
 
 
 def _read_released_rows(dataset: Dataset, split: str) -> Iterator[SetRow]:
@@ -82,19 +82,22 @@ def _make_released_rows(maker: RowMaker, dataset: Dataset, split: str) -> Iterat
             yield set_row
 
 
-def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
+def make_requested_round_version(
+    *, round: Round, actor: User, reason: str
+) -> EvaluationSetVersion | None:
     """Make the next version of a closed round's set at its owner's request; None without rows.
 
     Requires a reason while examples still wait to be judged, and logs it. Locks as `make_version`.
     Raises Refused.
     """
-    waiting_count = waiting_examples([round])[round.pk]
+    waiting_count = count_waiting_examples([round])[round.pk]
     # The log tells later readers why numbers changed once the votes were complete.
     if waiting_count and not reason.strip():
-        words = gettext(
-            "Examples that wait to be judged: %(waiting)d. Say why the set shall not wait for them."
+        log_text = gettext(
+            "Examples still to be judged: %(waiting)d. Explain why the set should not "
+            "wait for them."
         )
-        raise Refused(words % {"waiting": waiting_count})
+        raise Refused(log_text % {"waiting": waiting_count})
     version = make_round_version(round, actor)
     if version:
         log(actor, "evaluation_set.taken", version, waiting=waiting_count, reason=reason)
@@ -108,17 +111,17 @@ def make_round_version(round: Round, actor: User | None = None) -> EvaluationSet
     `make_version`. Raises Refused if the round is not over.
     """
     if round.state not in ENDED_STATES or round.is_being_written:
-        raise Refused(gettext("%(round)s is not over. Close it first.") % {"round": round})
-    examples = _select_verified(round)
+        raise Refused(gettext("%(round)s is still running. Close it first.") % {"round": round})
+    examples = _select_verified_examples(round)
     if not examples.exists():
         return None
     config = round.task.config
     rows = _make_frozen_rows(RowMaker(config), Freezer(round), examples)
-    # Counted before the rows are read: an example that is decided meanwhile then counts as not
-    # judged, and the version stays provisional until the next one is made.
-    judged_count, to_judge = judged_examples(round)
+    # Counted before the rows are read: an example decided meanwhile then counts as not
+    # judged, and the version stays provisional until the next one.
+    judged_count, to_judge = count_judged_examples(round)
     first_row = next(rows, None)
-    if first_row is None:  # nobody knows what is right in any of them
+    if first_row is None:  # none of them has a known right answer
         return None
     set_rows = add_harmless_questions(config, chain([first_row], rows))
     version = make_version(_find_round_set(round), set_rows, actor)
@@ -133,7 +136,7 @@ def make_round_version(round: Round, actor: User | None = None) -> EvaluationSet
 def _make_frozen_rows(
     maker: RowMaker, freezer: Freezer, examples: QuerySet[Example]
 ) -> Iterator[SetRow]:
-    for chunk in freezer.chunks(examples):
+    for chunk in freezer.iterate_chunks(examples):
         for frozen in chunk:
             set_row = _make_row(maker, frozen.row, frozen.fields)
             if set_row is not None:
@@ -147,7 +150,7 @@ def _make_row(maker: RowMaker, row: Mapping[str, Any], fields: Mapping[str, Any]
     fields of the context and the author, by name.
     """
     try:
-        return maker.make_released(row, fields)
+        return maker.make_released_row(row, fields)
     except BadRow as error:
         logger.warning("%s is in no evaluation set: %s", row["uid"], error)
         return None
@@ -168,11 +171,11 @@ def make_control_version(task: Task) -> EvaluationSetVersion | None:
     Its examples were not written to fool a model, so it shows what adversarial data hides. Locks as
     `make_version`.
     """
-    if not task.is_official or not has_control(task.code):
+    if not task.is_official or not has_control_set(task.code):
         return None
     control_set, _ = EvaluationSet.objects.get_or_create(
         task=task,
-        name=CONTROL,
+        name=CONTROL_NAME,
         defaults={"source": Source.CONTROL, "access": Access.STANDARD, **CONTROL_ACCESS},
     )
     return make_version(control_set, read_control_rows(task), None)
@@ -185,13 +188,15 @@ def make_missing_versions() -> list[EvaluationSetVersion]:
     published. Runs only a few queries if nothing is missing.
     """
     _open_published_sets()
-    # All that is missing is found first: a version that is made here shall not be found as missing
-    # by a later question.
+    # All missing sets are found first, so that versions created here do not affect later
+    # queries.
     jobs: list[partial[EvaluationSetVersion | None]] = []
     jobs += [partial(make_round_version, round) for round in _find_rounds_without_version()]
     jobs += [partial(make_release_version, dataset) for dataset in _find_releases_without_version()]
-    jobs += [partial(make_held_version, dataset) for dataset in _find_held_without_version()]
-    jobs += [partial(make_control_version, task) for task in _find_official_without_control()]
+    jobs += [
+        partial(make_held_version, dataset) for dataset in _find_held_releases_without_version()
+    ]
+    jobs += [partial(make_control_version, task) for task in _find_official_tasks_without_control()]
     versions = []
     for make in jobs:
         try:
@@ -208,10 +213,10 @@ def make_missing_versions() -> list[EvaluationSetVersion]:
 def _open_published_sets() -> None:
     """Open the sets whose rows have all been published, because their answers are no longer secret.
 
-    These are sets of rounds that were released completely into train and dev, and sets of held-back
-    rows that have since been released.
+    These are sets of rounds that were released completely into train and dev. Sets of held-back
+    rows that have been released are included.
     """
-    # 1. Rows that were held back and whose day has come: `held_until` is empty once they are out.
+    # 1. Held back rows whose day has come: `held_until` is empty once they are published.
     holding_releases = list(
         Dataset.objects.filter(state=Dataset.State.DONE, options__hold_back=True)
     )
@@ -219,13 +224,13 @@ def _open_published_sets() -> None:
     held_sets = EvaluationSet.objects.filter(held_of__in=published_rounds, answers_public=False)
     held_sets.update(may_leave=True, answers_public=True)
 
-    # 2. Rounds without a test set of their own, of which each verified example is in train or dev.
+    # 2. Rounds without a test set, whose verified examples are all in train or dev.
     still_held = [dataset.pk for dataset in holding_releases if dataset.held_until]
-    is_secret_item = Q(split=TEST) | Q(split=HELD, dataset__in=still_held)
+    is_secret_item = Q(split=TEST) | Q(split=HELD_SPLIT, dataset__in=still_held)
     public_items = DatasetItem.objects.filter(
         example=OuterRef("pk"), dataset__state=Dataset.State.DONE
     ).exclude(is_secret_item)
-    secret_examples = _select_verified(OuterRef("round")).filter(~Exists(public_items))
+    secret_examples = _select_verified_examples(OuterRef("round")).filter(~Exists(public_items))
     released_versions = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("pk"), dataset__isnull=False
     )
@@ -234,7 +239,7 @@ def _open_published_sets() -> None:
     published.update(may_leave=True, answers_public=True)
 
 
-def _select_verified(round: Any) -> QuerySet[Example]:
+def _select_verified_examples(round: Any) -> QuerySet[Example]:
     return Example.objects.filter(
         round=round,
         consensus__is_verified=True,
@@ -251,22 +256,24 @@ def _find_rounds_without_version() -> list[Round]:
     """Return closed rounds that need a settled version: verified examples, and none to judge.
 
     A round that was reopened and closed again needs another version. Also creates the empty set of
-    a round that is still being judged, so that its owners can take the round early.
+    a round that is still being judged. With it, the owners can take the round early.
     """
     closed_at = "evaluation_set__round__closed_at"  # imported rounds have none
     was_imported = Q(**{closed_at: None})
     is_settled = Q(settled_at__gte=F(closed_at)) | (was_imported & Q(settled_at__isnull=False))
     versions = EvaluationSetVersion.objects.filter(is_settled, evaluation_set__round=OuterRef("pk"))
     rounds = Round.objects.filter(
-        ~Exists(versions), Exists(_select_verified(OuterRef("pk"))), state=Round.State.CLOSED
+        ~Exists(versions),
+        Exists(_select_verified_examples(OuterRef("pk"))),
+        state=Round.State.CLOSED,
     )
     # A closed round may still have writers who are finishing an attempt.
     ended_rounds = []
     for round in rounds.select_related("task"):
         if not round.is_being_written:
             ended_rounds.append(round)
-    waiting_counts = waiting_examples(ended_rounds)
-    # Its owners find the empty set, and may take the round before all votes are in.
+    waiting_counts = count_waiting_examples(ended_rounds)
+    # Its owners see the empty set, and may build it before all votes are given.
     for round in ended_rounds:
         _find_round_set(round)
     return [round for round in ended_rounds if not waiting_counts[round.pk]]
@@ -275,40 +282,42 @@ def _find_rounds_without_version() -> list[Round]:
 def _find_releases_without_version() -> list[Dataset]:
     """Return each round's newest release if no version contains its test split yet."""
     versions = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
-    releases = _select_newest_with(TEST).filter(~Exists(versions))
+    releases = _select_newest_releases(TEST).filter(~Exists(versions))
     return _filter_changed_releases(releases, TEST, "dataset__round")
 
 
-def _find_held_without_version() -> list[Dataset]:
-    """Return each round's newest release if it holds rows back that no version contains yet."""
+def _find_held_releases_without_version() -> list[Dataset]:
+    """Return each round's newest release if it has held-back rows that no version contains yet."""
     versions = EvaluationSetVersion.objects.filter(
         evaluation_set__held_of=OuterRef("round"), made_at__gte=OuterRef("finished_at")
     )
-    releases = _select_newest_with(HELD).filter(~Exists(versions), options__hold_back=True)
-    return _filter_changed_releases(releases, HELD, "evaluation_set__held_of")
+    releases = _select_newest_releases(HELD_SPLIT).filter(
+        ~Exists(versions), options__hold_back=True
+    )
+    return _filter_changed_releases(releases, HELD_SPLIT, "evaluation_set__held_of")
 
 
-def _select_newest_with(split: str) -> QuerySet[Dataset]:
+def _select_newest_releases(split: str) -> QuerySet[Dataset]:
     """Select the newest release of each round, if this split has rows."""
     done_releases = Dataset.objects.filter(state=Dataset.State.DONE)
-    # Only the newest release: earlier ones have rows that were withdrawn since.
+    # Only the newest release, because earlier ones contain withdrawn rows.
     newer = done_releases.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
     return done_releases.filter(~Exists(newer), Exists(_select_items(OuterRef("pk"), split)))
 
 
 def _filter_changed_releases(
-    releases: QuerySet[Dataset], split: str, of_round: str
+    releases: QuerySet[Dataset], split: str, round_lookup: str
 ) -> list[Dataset]:
-    """Return the releases in whose split the number of rows differs from the last version's size.
+    """Return the releases whose split has a different number of rows from the last set version.
 
-    Later releases only remove rows, so with an equal number the split is unchanged. of_round: the
-    lookup from a version to its round.
+    Later releases only remove rows, so with an equal number the split is unchanged. round_lookup:
+    the lookup from a version to its round.
     """
     changed_releases = []
     for dataset in releases.select_related("round__task", "requested_by"):
-        versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
+        versions = EvaluationSetVersion.objects.filter(**{round_lookup: dataset.round})
         last_version = versions.order_by("-version").first()
-        # Harmless questions double the rows of a set, but not those of a release.
+        # Harmless questions double the rows of a set, but not of a release.
         size = (
             count_rows_per_example(dataset.round.task.config)
             * _select_items(dataset, split).count()
@@ -318,7 +327,7 @@ def _filter_changed_releases(
     return changed_releases
 
 
-def _find_official_without_control() -> list[Task]:
+def _find_official_tasks_without_control() -> list[Task]:
     """Return official tasks without a control set."""
     versions = EvaluationSetVersion.objects.filter(
         evaluation_set__task=OuterRef("pk"), evaluation_set__source=Source.CONTROL

@@ -1,7 +1,7 @@
-"""Whom a model's results and its place in the quota count for.
+"""Find the person for whom a model's results and its place in the quota count.
 
-A submission keeps its person (`core.accounts.counting`) when the account is deleted or the model is
-passed on to another member of its team, for as long as what was shown of it counts.
+A submission keeps its person (`core.accounts.counting`) for as long as a shown result counts.
+Neither deleting the account nor transferring the model to another member of its team changes that.
 """
 
 from django.db.models import Q
@@ -21,14 +21,14 @@ def build_person_filter(user: User) -> Q:
     return Q(person__in=person) | Q(person=None, owner=user)
 
 
-def note_submitter(owner: User) -> None:
+def record_submitter(owner: User) -> None:
     """Set the person of the owner's submissions that have none.
 
     Takes no lock, because repeating it has the same result.
     """
-    unknown = Submission.objects.filter(owner=owner, person=None)
-    if unknown.exists():
-        unknown.update(person=find_counted_person(owner))
+    submissions = Submission.objects.filter(owner=owner, person=None)
+    if submissions.exists():
+        submissions.update(person=find_counted_person(owner))
 
 
 def lock_submitter(submission: Submission) -> CountedPerson | None:
@@ -37,18 +37,18 @@ def lock_submitter(submission: Submission) -> CountedPerson | None:
     A submission without a person gets its owner's. None if it has neither.
     """
     if submission.owner:
-        note_submitter(submission.owner)
+        record_submitter(submission.owner)
     people = CountedPerson.objects.select_for_update(of=("self",), no_key=True)
-    # A person may be joined with another one until its row is locked, so look again until it is.
+    # A person may be merged with another until the row is locked, so repeat until it is.
     while Submission.objects.filter(pk=submission.pk).exclude(person=None).exists():
-        if locked := people.filter(submissions=submission).first():
-            return locked
-        # Between both queries the person was joined with another one. The submission is now theirs.
+        if locked_person := people.filter(submissions=submission).first():
+            return locked_person
+        # The person was merged with another between the queries, who now has the submission.
     return None
 
 
-def note_submitters() -> None:
+def record_submitters() -> None:
     """Set the person of all submissions from a release that did not record people."""
-    unknown = Submission.objects.filter(person=None).values("owner")
-    for owner in User.objects.filter(pk__in=unknown):
-        note_submitter(owner)
+    owner_ids = Submission.objects.filter(person=None).values("owner")
+    for owner in User.objects.filter(pk__in=owner_ids):
+        record_submitter(owner)

@@ -1,4 +1,4 @@
-"""Write the two files of a version of an evaluation set, and preview what a file would bring."""
+"""Write the two files of a version of an evaluation set, and preview the examples of a file."""
 
 import gzip
 import hashlib
@@ -10,20 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import orjson
-
-from core.files.bounded import Bounds, OutOfBounds, bounded
+from core.files.bounded import Bounds, OutOfBounds, run_bounded
 from evaluation.contract import GIB, SetRow
+from evaluation.set_lines import build_stored_lines
 from evaluation.test_sets.parsing import InvalidLines, SetFile
 from tasks.line_files import FileError, LineError
 
 T = TypeVar("T")
-MOST_SLICES = 200
-"""Values of a slice that a version counts; the most frequent ones."""
-MOST_ROWS = 5
-"""Examples that a preview shows."""
+MAX_SLICES = 200
+"""The maximum number of values of a slice that a version counts, most frequent first."""
+MAX_PREVIEW_ROWS = 5
+"""The maximum number of examples that a preview shows."""
 MAX_COUNTED_VALUES = 20
-"""Answers, and values of a slice, that are counted one by one."""
+"""The maximum number of answers, or of a slice's values, that a preview counts one by one."""
 READ_BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and what Parquet takes
 
 
@@ -55,7 +54,7 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     much time or memory.
     """
     if not isinstance(rows, SetFile):
-        return _write(rows, folder)
+        return _write_rows(rows, folder)
     try:
         written_set, rows.errors, rows.left_out = _read_bounded(partial(_write_file, rows, folder))
     except InvalidLines as wrong:
@@ -64,7 +63,7 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     return written_set
 
 
-def preview(file: SetFile) -> Preview:
+def preview_file(file: SetFile) -> Preview:
     """Return the preview of a submitted file, with limits on time and memory.
 
     Raises FileError.
@@ -78,16 +77,16 @@ def _read_bounded(read_set: Callable[[], T]) -> T:
     Raises FileError.
     """
     try:
-        return bounded(read_set, READ_BOUNDS)
+        return run_bounded(read_set, READ_BOUNDS)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 
 
 def _write_file(file: SetFile, folder: Path) -> tuple[WrittenSet, list[LineError], dict[str, int]]:
-    return _write(file, folder), file.errors, file.left_out
+    return _write_rows(file, folder), file.errors, file.left_out
 
 
-def _write(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
+def _write_rows(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
     digest, size = hashlib.sha256(), 0
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with ExitStack() as stack:
@@ -97,14 +96,11 @@ def _write(rows: Iterable[SetRow], folder: Path) -> WrittenSet:
             size += 1
             for name, values in row.slices.items():
                 counts[name].update(values)
-            public = {"uid": row.uid, "inputs": row.inputs}
-            secret = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
-            for file, value in ((inputs, public), (gold, secret)):
-                line = orjson.dumps(value) + b"\n"
-                # Over both files in turns, so that one digest pins both.
+            for file, line in zip((inputs, gold), build_stored_lines(row), strict=True):
+                # Over lines of both files alternately, so that one digest covers both.
                 digest.update(line)
                 file.write(line)
-    slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}
+    slices = {name: dict(count.most_common(MAX_SLICES)) for name, count in counts.items()}
     return WrittenSet(digest.hexdigest(), size, slices)
 
 
@@ -122,7 +118,7 @@ def build_preview(file: SetFile) -> Preview:
     with suppress(InvalidLines):  # they are in `file.errors`
         for row in file:
             size += 1
-            if size <= MOST_ROWS:
+            if size <= MAX_PREVIEW_ROWS:
                 rows.append(row)
             answers.update(_describe_answer(answer) for answer in row.gold[:1])
             for name, values in row.slices.items():

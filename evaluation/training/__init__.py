@@ -1,1 +1,1 @@
-"""Training of the next target, and the starter models. Only this folder loads torch."""
+"""Training of next targets, and the starter models. Loads torch."""

@@ -1,7 +1,7 @@
-"""How sure a model is, how sure it may be, and the temperature between the two. Pure.
+"""Measure how well a model's confidence fits its accuracy, and correct it by a temperature. Pure.
 
-A network that was trained until it fits its rows is surer than it is right. Dividing all its
-scores by one number, the temperature, mends most of that, and no answer changes (Guo et al. 2017,
+A network that was trained until it fits its rows is more confident than accurate. Dividing all its
+scores by one number, the temperature, corrects most of that and changes no answer (Guo et al. 2017,
 "On calibration of modern neural networks").
 """
 
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 Weights = dict[str, NDArray[Any]]
 
-COLDEST, HOTTEST = 1.0, 20.0
-"""Bounds of a temperature. Below 1 a model would become surer than it was trained to be, on rows
-that are easier than what people write; of rows that are mostly wrong the best one is endless."""
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1.0, 20.0
+"""The bounds of a temperature.
+
+Below 1, a model would become more confident than it was trained to be, on rows that are easier than
+what people write. On rows that are mostly wrong, the best temperature is infinite.
+"""
 BISECTION_STEPS = 50
-"""Of the interval in which the best temperature lies: far more than its two decimals need."""
-BINS = 10
+"""The number of bisections that find the best temperature: far more than two decimals need."""
+BIN_COUNT = 10
 
 
 class ScoredRow(NamedTuple):
@@ -35,17 +38,18 @@ def fit_temperature(rows: Sequence[ScoredRow]) -> float:
     """Return the temperature that maximizes the likelihood of the correct answers.
 
     Rounded to two decimals, which are the same on every processor, although logits differ in their
-    last digits. From COLDEST to HOTTEST; COLDEST if the scores of each row are all equal, or
-    without rows.
+    last digits. From MIN_TEMPERATURE to MAX_TEMPERATURE; MIN_TEMPERATURE if the scores of each row
+    are all equal, or without rows.
 
     Notes
     -----
-    The mean negative log-likelihood is convex in the inverse temperature, so its slope has one
+    The mean negative log-likelihood is convex in the inverse temperature. So its slope has one
     root, which is found by bisection.
     """
-    low, high = 1 / HOTTEST, 1 / COLDEST
+    low, high = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
+    # The loss still decreases at this end, so the best temperature is beyond it.
     if _compute_slope(rows, high) <= 0:
-        return COLDEST
+        return MIN_TEMPERATURE
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         if _compute_slope(rows, middle) > 0:
@@ -57,26 +61,35 @@ def fit_temperature(rows: Sequence[ScoredRow]) -> float:
 
 def compute_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the softmax of scores."""
-    found: NDArray[np.float64] = np.exp(_compute_log_probabilities(scores))
-    return found
+    probabilities: NDArray[np.float64] = np.exp(_compute_log_probabilities(scores))
+    return probabilities
 
 
 def _compute_log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    # The largest becomes 0, so that no exponential overflows.
     shifted = scores - scores.max()
     logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
     return logs
 
 
-def _compute_slope(rows: Sequence[ScoredRow], inverse: float) -> float:
-    """Return the derivative of the summed negative log-likelihood by the inverse temperature."""
+def _compute_slope(rows: Sequence[ScoredRow], inverse_temperature: float) -> float:
+    """Return the derivative of the loss with respect to the inverse temperature.
+
+    The loss is the summed negative log-likelihood.
+    """
     total = 0.0
     for scores, right in rows:
-        total += float(compute_probabilities(scores * inverse) @ (scores - scores[right]))
+        total += float(
+            compute_probabilities(scores * inverse_temperature) @ (scores - scores[right])
+        )
     return total
 
 
 def compute_negative_log_likelihood(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
-    """Return the mean negative log-probability of the correct answers, 0 being the best."""
+    """Return the mean negative log-probability of the correct answers, 0 being the best.
+
+    temperature: the number by which the scores are divided first.
+    """
     logs = [_compute_log_probabilities(scores / temperature)[right] for scores, right in rows]
     return -float(np.mean(logs))
 
@@ -86,18 +99,19 @@ def compute_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1.
 
     Notes
     -----
-    Rows are divided into ten bins by the probability of the chosen answer. The mean of these
-    probabilities in each bin is compared with the share of correct answers, weighted by the bin's
-    number of rows.
+    Rows are divided into ten bins by the probability of the chosen answer. In each bin, the mean of
+    these probabilities is compared with the share of correct answers. The bins are weighted by
+    their numbers of rows.
     """
-    confidences, rights = [], []
+    confidences, correct_flags = [], []
     for scores, right_index in rows:
-        chosen = int(scores.argmax())
-        confidences.append(compute_probabilities(scores / temperature)[chosen])
-        rights.append(chosen == right_index)
-    gaps = np.subtract(confidences, rights)
-    bins = np.minimum(np.multiply(confidences, BINS).astype(int), BINS - 1)
-    sums = np.bincount(bins, weights=gaps, minlength=BINS)
+        chosen_index = int(scores.argmax())
+        confidences.append(compute_probabilities(scores / temperature)[chosen_index])
+        correct_flags.append(chosen_index == right_index)
+    gaps = np.subtract(confidences, correct_flags)
+    # A confidence of exactly 1 belongs to the last bin.
+    bins = np.minimum(np.multiply(confidences, BIN_COUNT).astype(int), BIN_COUNT - 1)
+    sums = np.bincount(bins, weights=gaps, minlength=BIN_COUNT)
     return float(np.abs(sums).sum() / len(rows))
 
 

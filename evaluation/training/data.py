@@ -1,4 +1,4 @@
-"""Prepare the rows of a training: checks, token ids with their targets, batches, scores."""
+"""Prepare the rows of a training run: checks, token ids with their targets, batches, scores."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -12,12 +12,10 @@ from evaluation.scoring.metrics import make_metric
 from evaluation.seeds import Row
 from serving.codecs import Answer, Codec, Logits
 from serving.errors import BadRequestError
-from serving.spec import FIELDS, SPAN
+from serving.spec import FIELDS_BY_KIND, SPAN
 
 BATCH_WINDOWS = 32
-POOL_BATCHES = (
-    16  # batches that are sorted by length together, so that a batch needs little padding
-)
+POOL_BATCHES = 16  # batches sorted by length together, so that each needs little padding
 
 
 class TrainingError(ValueError):
@@ -25,7 +23,7 @@ class TrainingError(ValueError):
 
 
 @dataclass(frozen=True)
-class Item:
+class TrainingItem:
     """A training example: token ids and the target of each output, (label,) or (start, end)."""
 
     encoding: Encoding
@@ -34,9 +32,9 @@ class Item:
 
 def check_rows(rows: Sequence[Row], *, kind: str, labels: Sequence[str] | None) -> None:
     """Raise TrainingError, which names the row and field, unless every row can be trained on."""
-    if kind not in FIELDS:
-        raise TrainingError(f"kind {kind!r} is none of {', '.join(FIELDS)}.")
-    texts = (*FIELDS[kind], "answer" if kind == SPAN else "label")
+    if kind not in FIELDS_BY_KIND:
+        raise TrainingError(f"kind {kind!r} is none of {', '.join(FIELDS_BY_KIND)}.")
+    texts = (*FIELDS_BY_KIND[kind], "answer" if kind == SPAN else "label")
     for number, row in enumerate(rows, start=1):
         for field in texts:
             if not isinstance(row.get(field), str) or not row[field].strip():
@@ -57,7 +55,9 @@ def _has_valid_answer(row: Row) -> bool:
     return isinstance(start, int) and bool(row["passage"].startswith(row["answer"], start))
 
 
-def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random) -> list[Item]:
+def draw_items(
+    rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random
+) -> list[TrainingItem]:
     """Return the items of one epoch, in which each row occurs as often as its weight says.
 
     A span's window is drawn at random. Raises TrainingError for a row that does not fit into the
@@ -66,9 +66,9 @@ def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Ra
     items = []
     for row in rows:
         weight = row.get("weight", 1.0)
-        # A weight of 2.3 is two times, and a third time with a chance of 0.3.
-        times = int(weight) + (rng.random() < weight % 1)
-        for _ in range(times):
+        # A weight of 2.3 means twice, and a third time with probability 0.3.
+        repetitions = int(weight) + (rng.random() < weight % 1)
+        for _ in range(repetitions):
             try:
                 items.append(_make_item(row, codec, window, rng))
             except BadRequestError as error:
@@ -76,10 +76,10 @@ def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Ra
     return items
 
 
-def _make_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+def _make_item(row: Row, codec: Codec, window: int, rng: random.Random) -> TrainingItem:
     if codec.labels is None:
         return _make_span_item(row, codec, window, rng)
-    return Item(encode_row(row, codec)[0], (codec.labels.index(row["label"]),))
+    return TrainingItem(encode_row(row, codec)[0], (codec.labels.index(row["label"]),))
 
 
 def encode_row(row: Row, codec: Codec) -> list[Encoding]:
@@ -87,10 +87,11 @@ def encode_row(row: Row, codec: Codec) -> list[Encoding]:
     return cast("list[Encoding]", codec.encode(row))
 
 
-def _make_span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+def _make_span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> TrainingItem:
     """Return the passage's tokens with the answer span.
 
-    A long passage is cut to a randomly drawn window around the answer.
+    A long passage is cut to a randomly drawn window around the answer. Raises TrainingError if the
+    answer does not fit into the model's tokens.
     """
     start, end = row["answer_start"], row["answer_start"] + len(row["answer"])
     passage = row["passage"]
@@ -99,17 +100,18 @@ def _make_span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> 
         answer_tokens = [
             n for n, (left, right) in enumerate(offsets) if left < end and right > start
         ]
-        # The window is drawn anew each epoch, but always contains the whole answer.
+        # The window is drawn again in each epoch, but always contains the whole answer.
         low = max(0, answer_tokens[-1] + 1 - window)
         high = max(low, min(answer_tokens[0], len(offsets) - window))
-        first = rng.randint(low, high)
-        cut = offsets[first][0]
-        passage = passage[cut : offsets[min(first + window, len(offsets)) - 1][1]]
-        start, end = start - cut, end - cut
+        first_token = rng.randint(low, high)
+        # Positions of the answer are in characters, the window is in tokens.
+        cut_chars = offsets[first_token][0]
+        passage = passage[cut_chars : offsets[min(first_token + window, len(offsets)) - 1][1]]
+        start, end = start - cut_chars, end - cut_chars
     for encoding in encode_row({**row, "passage": passage}, codec):
         span = find_span(encoding, start, end)
         if span:
-            return Item(encoding, span)
+            return TrainingItem(encoding, span)
     raise TrainingError(
         f"the answer {row['answer']!r} does not fit into {codec.max_length} tokens."
     )
@@ -133,21 +135,23 @@ def find_span(encoding: Encoding, start: int, end: int) -> tuple[int, int] | Non
     return first_token, last_token
 
 
-def draw_batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
+def draw_batches(
+    items: Sequence[TrainingItem], size: int, rng: random.Random
+) -> Iterator[list[TrainingItem]]:
     """Return an iterator over batches of items, which contains each item once.
 
     The items of a batch have similar lengths; batches come in random order.
     """
     shuffled_items = rng.sample(items, len(items))
-    in_batches = []
+    batches = []
     # Sorted within a pool only, so that the order of batches stays random.
-    for first in range(0, len(shuffled_items), size * POOL_BATCHES):
+    for start in range(0, len(shuffled_items), size * POOL_BATCHES):
         pool = sorted(
-            shuffled_items[first : first + size * POOL_BATCHES], key=lambda item: len(item.encoding)
+            shuffled_items[start : start + size * POOL_BATCHES], key=lambda item: len(item.encoding)
         )
-        in_batches += [pool[number : number + size] for number in range(0, len(pool), size)]
-    rng.shuffle(in_batches)
-    return iter(in_batches)
+        batches += [pool[number : number + size] for number in range(0, len(pool), size)]
+    rng.shuffle(batches)
+    return iter(batches)
 
 
 def run_sorted(
@@ -158,18 +162,18 @@ def run_sorted(
 
     The windows are passed to `run` in batches of similar length.
     """
-    places: list[tuple[int, int]] = []
-    for row, windows_of_row in enumerate(windows):
-        places += [(row, window) for window in range(len(windows_of_row))]
-    places.sort(key=lambda place: len(windows[place[0]][place[1]]))  # little padding
-    logits_by_place: dict[tuple[int, int], Logits] = {}
-    for first in range(0, len(places), BATCH_WINDOWS):
-        chunk = places[first : first + BATCH_WINDOWS]
+    window_indices: list[tuple[int, int]] = []
+    for row, row_windows in enumerate(windows):
+        window_indices += [(row, window) for window in range(len(row_windows))]
+    window_indices.sort(key=lambda place: len(windows[place[0]][place[1]]))  # little padding
+    logits_by_position: dict[tuple[int, int], Logits] = {}
+    for start in range(0, len(window_indices), BATCH_WINDOWS):
+        chunk = window_indices[start : start + BATCH_WINDOWS]
         logits = run([windows[row][window] for row, window in chunk])
-        logits_by_place.update(zip(chunk, logits, strict=True))
+        logits_by_position.update(zip(chunk, logits, strict=True))
     logits_by_row: list[list[Logits]] = [[] for _ in windows]
-    for row, window in sorted(logits_by_place):
-        logits_by_row[row].append(logits_by_place[row, window])
+    for row, window in sorted(logits_by_position):
+        logits_by_row[row].append(logits_by_position[row, window])
     return logits_by_row
 
 
@@ -189,6 +193,6 @@ def score_answers(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) 
         metric = make_metric(metric_name, labels)
         statistics = []
         for output, right in zip(outputs, right_answers, strict=True):
-            statistics.append(metric.statistic(output, SetRow("", {}, (right,))))
-        scores[name] = float(metric.value(metric.vectors(statistics).sum(axis=0)))
+            statistics.append(metric.compute_statistic(output, SetRow("", {}, (right,))))
+        scores[name] = float(metric.compute_value(metric.compute_vectors(statistics).sum(axis=0)))
     return scores

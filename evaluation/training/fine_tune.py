@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import Encoding
 
-from evaluation.seeds import Row, split_by_group, split_group_of
+from evaluation.seeds import Row, get_split_group, split_by_group
 from evaluation.training.calibration import fit_temperature
 from evaluation.training.confidence import score_windows
 from evaluation.training.data import (
-    Item,
     TrainingError,
+    TrainingItem,
     check_rows,
     draw_batches,
     draw_items,
@@ -29,35 +29,36 @@ from evaluation.training.data import (
 )
 from evaluation.training.folders import make_atomic_folder
 from evaluation.training.softening import divide_head
-from serving.arrays import arrays_of, batch_parts, cut_padding, run_in_parts
-from serving.backends import logits_of, restore_attention
-from serving.codecs import Answer, Codec, Logits, Piece
+from serving.arrays import build_arrays, cut_padding, run_in_parts, split_batch
+from serving.backends import load_logits_module, restore_attention
+from serving.codecs import Answer, Codec, Logits, ModelInput
 from serving.errors import BadRequestError, MisconfiguredError
-from serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
-from serving.tokens import Tokens, codec_of, read_tokens
-from serving.trial import choose_filling, try_alone
+from serving.spec import FIELDS_BY_KIND, OUTPUT_BY_KIND, SPAN, ModelFolder, ModelSpec
+from serving.tokens import ModelTokenizer, build_codec, read_tokenizer
+from serving.trial import choose_filling, run_trial
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerFast
 
 Progress = Callable[[int, int, str], None]
-# Raise it when a change of this code changes the weights that come out.
+# Increase it if a change of this code changes the resulting weights.
 CODE_VERSION = "1"
-HEAD_ROWS = 1000  # rows that the head alone is fitted on
-HEAD_PENALTY = 1e-3  # of the head's squared weights, while it is fitted alone
+HEAD_ROWS = 1000  # the number of rows to which the head alone is fitted
+HEAD_PENALTY = 1e-3  # on the head's squared weights, while it is fitted alone
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """The options of a training.
+    """The options of a training run.
 
     labels: in the order of the logits; None to sort them; always None for extractive-qa.
     learning_rate, head_learning_rate: of the top layer and the head. Each layer below has
     `layer_decay` times the rate of the one above.
     window: the number of passage tokens that an extractive-qa row is trained on, drawn around its
     answer for each epoch; 0 for the whole passage.
-    frozen_layers: the number of lowest layers that are not trained, nor are the embeddings.
+    frozen_layers: the number of lowest layers that are not trained. The embeddings are never
+    trained.
     dev_share: the share of rows, by group, that decides which epoch is used.
     patience: the number of epochs without improvement after which training stops.
     """
@@ -80,7 +81,7 @@ class TrainingOptions:
 
 
 class Reading(NamedTuple):
-    """How a model folder's inputs and outputs are interpreted.
+    """The interpretation of a model folder's inputs and outputs.
 
     labels: in the order of its logits; None for extractive-qa. max_length: in tokens; None for the
     model's maximum.
@@ -93,10 +94,11 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """The results of a training. dev: the scores (0-1) of epoch `best_epoch`, counted from 1.
+    """The results of a training run.
 
-    curve: loss and dev scores of each epoch. temperature: the head was divided by it, so that the
-    model's confidence on the dev rows matches its accuracy.
+    dev: the scores (0-1) of epoch `best_epoch`, counted from 1. curve: the loss and dev scores of
+    each epoch. temperature: the number by which the head was divided, so that the model's
+    confidence on the dev rows matches its accuracy.
     """
 
     rows: int
@@ -126,9 +128,9 @@ def train(
     2. Fit the head alone, then the head and the encoder together.
     3. Write weights, tokenizer and settings into a folder that appears completely or not at all.
 
-    rows: the fields of the kind, the answer (`label`; `answer` and `answer_start`), and optionally
-    `group` (never split between training and dev part) and `weight` (how often the row is seen in
-    an epoch; a fraction is a probability).
+    rows: the fields of the kind and the answer (`label`, or `answer` and `answer_start`). Rows with
+    the same `group`, if given, stay in one part. `weight`, if given, is how often the row is seen
+    in an epoch, where a fraction is a probability.
     dev: the rows that decide which epoch is the best; by default a part of `rows`, see
     `options.dev_share`.
     The same seed on the same machine gives the same weights. Raises TrainingError for rows that
@@ -145,16 +147,16 @@ def train(
     train_rows = rows
     if not dev:
         train_rows, dev = split_dev_rows(rows, options)
-    # A fork of torch's chance: the seed must not change that of the process.
+    # Forks torch's random generator, so that the seed does not change the process's.
     with make_atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
         labels = _choose_labels(rows, kind, options)
-        text_model = _TextModel.start(base, Reading(kind, labels, options.max_length))
-        rows_an_epoch = sum(row.get("weight", 1.0) for row in train_rows)  # on average
-        steps = options.epochs * math.ceil(rows_an_epoch / options.batch_size)
-        run = _Run(text_model, options, progress, steps)
+        text_model = _TextModel.load(base, Reading(kind, labels, options.max_length))
+        rows_per_epoch = sum(row.get("weight", 1.0) for row in train_rows)  # on average
+        steps = options.epochs * math.ceil(rows_per_epoch / options.batch_size)
+        run = _TrainingLoop(text_model, options, progress, steps)
         run.fit(train_rows, dev)
-        temperature = text_model.soften(dev)
+        temperature = text_model.calibrate_head(dev)
         text_model.save(folder, options)
         digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     return TrainingReport(
@@ -176,9 +178,9 @@ def split_dev_rows(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[
     Raises TrainingError.
     """
     # The dev part must not share a group with the training part.
-    if len(set(map(split_group_of, rows))) < 2:  # one author: their texts can still be kept apart
+    if len(set(map(get_split_group, rows))) < 2:  # one author: their texts can still be separated
         rows = list(map(_drop_group, rows))
-    if len(set(map(split_group_of, rows))) < 2:
+    if len(set(map(get_split_group, rows))) < 2:
         raise TrainingError(
             "All rows are about one text. Add rows about another one, which shows when to stop."
         )
@@ -189,8 +191,8 @@ def _drop_group(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "group"}
 
 
-def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
-    """Return the scores (0-1) of a trained folder's answers to rows."""
+def evaluate_folder(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the scores (0-1) of the answers that a folder's model gives to rows."""
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
     reading = Reading(kind, labels and tuple(labels), settings["max_length"])
@@ -198,19 +200,19 @@ def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
 
 
 def answer_texts(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
-    """Return a folder's answers to rows, which contain the fields of the kind.
+    """Return the answers of a folder's model to rows, which contain the fields of the kind.
 
     Computed in torch, so the last digits differ from those of the model server.
     """
-    return _TextModel.start(folder, reading).answers(rows)
+    return _TextModel.load(folder, reading).compute_answers(rows)
 
 
 def filter_fitting_rows(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
     """Return the rows that fit into a model's input.
 
-    Fields that may not be truncated must leave room for the others.
+    A row does not fit if the fields that may not be truncated leave no room for the others.
     """
-    codec = codec_of(*_read_folder(base, reading))
+    codec = build_codec(*_read_folder(base, reading))
     fitting_rows = []
     for row in rows:
         with suppress(BadRequestError):
@@ -219,17 +221,17 @@ def filter_fitting_rows(base: Path, rows: Sequence[Row], reading: Reading) -> li
     return fitting_rows
 
 
-def _read_folder(base: str | Path, reading: Reading) -> tuple[ModelFolder, Tokens]:
+def _read_folder(base: str | Path, reading: Reading) -> tuple[ModelFolder, ModelTokenizer]:
     """Return a model folder as `reading` describes it, and its tokenizer. Raises TrainingError."""
     folder = ModelFolder(
         path=Path(base),
         weights=(),
-        fields=FIELDS[reading.kind],
-        output=OUTPUTS[reading.kind],
+        fields=FIELDS_BY_KIND[reading.kind],
+        output=OUTPUT_BY_KIND[reading.kind],
         **reading._asdict(),
     )
     try:
-        return folder, read_tokens(ModelSpec("The base", str(base), backend="torch"), folder)
+        return folder, read_tokenizer(ModelSpec("The base", str(base), backend="torch"), folder)
     except MisconfiguredError as error:
         raise TrainingError(str(error)) from error
 
@@ -248,66 +250,69 @@ class _TextModel:
 
     model: Any
     tokenizer: "PreTrainedTokenizerFast"
-    tokens: Tokens
+    tokens: ModelTokenizer
     codec: Codec
     kind: str
 
     @classmethod
-    def start(cls, base: str | Path, reading: Reading) -> "_TextModel":
-        """Load the base with its own head if the head fits the kind, otherwise with a new one."""
+    def load(cls, base: str | Path, reading: Reading) -> "_TextModel":
+        """Load the base with its own head if the head fits the kind, otherwise with a new one.
+
+        Raises TrainingError if the model server could not serve it.
+        """
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()  # a new head is meant to be new
-        # A base may come from the hub, so nothing of it may run as code.
-        safely = {"use_safetensors": True, "trust_remote_code": False}  # pickles can run code
+        # A base may come from the Hub, so none of it may run as code.
+        load_options = {"use_safetensors": True, "trust_remote_code": False}  # pickles can run code
         labels = reading.labels
         if labels is None:
-            model = transformers.AutoModelForQuestionAnswering.from_pretrained(base, **safely)
+            model = transformers.AutoModelForQuestionAnswering.from_pretrained(base, **load_options)
         else:
             model = transformers.AutoModelForSequenceClassification.from_pretrained(
                 base,
-                **safely,
+                **load_options,
                 num_labels=len(labels),
-                ignore_mismatched_sizes=True,  # a head of other labels gives way to a new one
+                ignore_mismatched_sizes=True,  # a head with other labels is replaced by a new one
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},
             )
-        # Weights may come as 16-bit floats, in which small steps of training are lost.
+        # Weights may be 16-bit floats, in which small steps of training would be lost.
         model.float()
         folder, tokens = _read_folder(base, reading)
-        logits = logits_of(model, folder)
+        logits = load_logits_module(model, folder)
         try:
             tokens = choose_filling(
-                "The base", logits, tokens, try_alone("The base", logits, tokens, folder)
+                "The base", logits, tokens, run_trial("The base", logits, tokens, folder)
             )
         except MisconfiguredError as error:
             raise TrainingError(str(error)) from error
         tokenizer = transformers.AutoTokenizer.from_pretrained(base, trust_remote_code=False)
-        return cls(model, tokenizer, tokens, codec_of(folder, tokens), reading.kind)
+        return cls(model, tokenizer, tokens, build_codec(folder, tokens), reading.kind)
 
-    def groups(self, encodings: Sequence[Encoding]) -> list[list[int]]:
+    def group_encodings(self, encodings: Sequence[Encoding]) -> list[list[int]]:
         """Return the indices of the encodings that may share a batch, batch by batch."""
-        return batch_parts([len(encoding) for encoding in encodings], self.tokens.fill)
+        return split_batch([len(encoding) for encoding in encodings], self.tokens.filling)
 
-    def logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
+    def compute_logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
         """Return logits [encodings, labels], or [encodings, 2, tokens] for start and end.
 
-        Encodings that may share a batch are computed together (`Tokens.fill`).
+        Encodings that may share a batch are computed together (`ModelTokenizer.filling`).
         """
         import torch
         from torch.nn.functional import pad
 
-        rows = run_in_parts(encodings, self.tokens, self._logits)
+        rows = run_in_parts(encodings, self.tokens, self._compute_batch_logits)
         longest = max(row.shape[-1] for row in rows)
         return torch.stack([pad(row, (0, longest - row.shape[-1])) for row in rows])
 
-    def _logits(self, encodings: Sequence[Piece]) -> "torch.Tensor":
+    def _compute_batch_logits(self, encodings: Sequence[ModelInput]) -> "torch.Tensor":
         import torch
 
-        # After a short text BigBird would stay with full attention.
+        # After a short text, BigBird would keep full attention.
         restore_attention(self.model)
-        arrays = arrays_of(encodings, self.tokens).items()
+        arrays = build_arrays(encodings, self.tokens).items()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_fast_bfloat16()):
             output = self.model(**{name: torch.from_numpy(array) for name, array in arrays})
         # Start and end as two rows of logits, one for each token.
@@ -316,11 +321,16 @@ class _TextModel:
         logits: torch.Tensor = output.logits.float()
         return logits
 
-    def answers(self, rows: Sequence[Row]) -> list[Answer]:
+    def compute_answers(self, rows: Sequence[Row]) -> list[Answer]:
         """Return one answer for each row."""
-        return [self.codec.decode(*row) for row in zip(rows, *self._asked(rows), strict=True)]
+        return [
+            self.codec.decode(*row)
+            for row in zip(rows, *self._compute_window_logits(rows), strict=True)
+        ]
 
-    def _asked(self, rows: Sequence[Row]) -> tuple[list[list[Encoding]], list[list[Logits]]]:
+    def _compute_window_logits(
+        self, rows: Sequence[Row]
+    ) -> tuple[list[list[Encoding]], list[list[Logits]]]:
         """Return the windows of the rows, and the logits of each window."""
         import torch
 
@@ -329,21 +339,23 @@ class _TextModel:
         encodings = [encode_row(row, self.codec) for row in rows]
 
         def run(pieces: Sequence[Encoding]) -> Sequence[Logits]:
-            return cut_padding(self.logits(pieces).numpy(), pieces, self.tokens.fill)
+            return cut_padding(self.compute_logits(pieces).numpy(), pieces, self.tokens.filling)
 
         with torch.inference_mode():
             return encodings, run_sorted(encodings, run)
 
-    def soften(self, rows: Sequence[Row]) -> float:
+    def calibrate_head(self, rows: Sequence[Row]) -> float:
         """Divide the head by the temperature fitted on rows that were not trained on; return it.
 
         Returns 1.0 if the model has no such layer.
         """
-        encodings, logits = self._asked(rows)
-        scored = score_windows(rows, encodings, logits, self.codec.labels)
-        temperature = fit_temperature(scored)
-        outputs, first = len(self.codec.labels or ("start", "end")), encodings[0][:1]
-        if divide_head(self.model, outputs, temperature, lambda: self.logits(first)):
+        encodings, logits = self._compute_window_logits(rows)
+        scored_rows = score_windows(rows, encodings, logits, self.codec.labels)
+        temperature = fit_temperature(scored_rows)
+        output_count, first_window = len(self.codec.labels or ("start", "end")), encodings[0][:1]
+        if divide_head(
+            self.model, output_count, temperature, lambda: self.compute_logits(first_window)
+        ):
             return temperature
         return 1.0
 
@@ -353,8 +365,8 @@ class _TextModel:
         self.tokenizer.save_pretrained(folder)
         settings = {
             "kind": self.kind,
-            "fields": FIELDS[self.kind],
-            "output": OUTPUTS[self.kind],
+            "fields": FIELDS_BY_KIND[self.kind],
+            "output": OUTPUT_BY_KIND[self.kind],
             "labels": self.codec.labels,
             "max_length": options.max_length,
             "trained_on": options.trained_on,
@@ -363,13 +375,13 @@ class _TextModel:
         (folder / "dynabench.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
-class _Run:
-    """A running training: the model, the number of steps done, and the best epoch so far."""
+class _TrainingLoop:
+    """A training run in progress: the model, the steps done, and the best epoch so far."""
 
     def __init__(
-        self, trained: _TextModel, options: TrainingOptions, progress: Progress, steps: int
+        self, text_model: _TextModel, options: TrainingOptions, progress: Progress, steps: int
     ) -> None:
-        self.trained, self.options, self.progress = trained, options, progress
+        self.text_model, self.options, self.progress = text_model, options, progress
         self.steps, self.step = steps, 0
         self.rng = random.Random(options.seed)
         self.epoch = self.best_epoch = 0
@@ -378,58 +390,60 @@ class _Run:
 
     def fit(self, train_rows: Sequence[Row], dev: Sequence[Row]) -> None:
         """Fit the head, then the head and the encoder; restore the weights of the best epoch."""
-        model, options = self.trained.model, self.options
+        model, options = self.text_model.model, self.options
         best_weights: Mapping[str, Any] = {}
-        self.tell("fitting the head")
-        # Before the optimizer is made: it takes only what can change.
-        _freeze(model, options.frozen_layers)
+        self.report_steps("fitting the head")
+        # Before creating the optimizer, which takes only parameters that can change.
+        _freeze_layers(model, options.frozen_layers)
         # The head of a span model trains with the rest from the beginning.
-        if self.trained.codec.labels:
-            _start_head(self.trained, self._draw(train_rows)[:HEAD_ROWS])
-        self.tell("epoch 1")
+        if self.text_model.codec.labels:
+            _start_head(self.text_model, self._draw_items(train_rows)[:HEAD_ROWS])
+        self.report_steps("epoch 1")
         optimizer = _make_optimizer(model, options)
         for self.epoch in range(1, options.epochs + 1):
             loss = self._train_epoch(train_rows, optimizer)
-            scores = score_answers(dev, self.trained.answers(dev), kind=self.trained.kind)
+            scores = score_answers(
+                dev, self.text_model.compute_answers(dev), kind=self.text_model.kind
+            )
             self.curve.append({"loss": loss, **scores})
-            # Of equal epochs the later one, which has seen more.
+            # Of equal epochs the later one, which has seen more data.
             if list(scores.values()) >= list(self.best.values()):
                 self.best, self.best_epoch = scores, self.epoch
                 state = model.state_dict()
                 best_weights = {name: value.clone() for name, value in state.items()}
             words = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-            self.tell(f"epoch {self.epoch}: loss {loss:.2f}, dev {words}")
+            self.report_steps(f"epoch {self.epoch}: loss {loss:.2f}, dev {words}")
             if self.epoch - self.best_epoch >= options.patience:
                 break
         model.load_state_dict(best_weights)
 
-    def tell(self, message: str) -> None:
+    def report_steps(self, message: str) -> None:
         """Report the steps done. The last message is repeated until there is a new one."""
         self.message = message
         self.progress(self.step, self.steps, message)
 
-    def _draw(self, rows: Sequence[Row]) -> list[Item]:
-        return draw_items(rows, self.trained.codec, window=self.options.window, rng=self.rng)
+    def _draw_items(self, rows: Sequence[Row]) -> list[TrainingItem]:
+        return draw_items(rows, self.text_model.codec, window=self.options.window, rng=self.rng)
 
     def _train_epoch(self, rows: Sequence[Row], optimizer: "torch.optim.Optimizer") -> float:
         """Train on every row of an epoch once; return the mean loss."""
         import torch
 
-        self.trained.model.train()
+        self.text_model.model.train()
         losses: list[float] = []
-        for batch in draw_batches(self._draw(rows), self.options.batch_size, self.rng):
+        for batch in draw_batches(self._draw_items(rows), self.options.batch_size, self.rng):
             for group in optimizer.param_groups:
-                # Every layer's rate follows the same curve, from its own top.
+                # Every layer's rate follows the same curve, with its own maximum.
                 group["lr"] = group["top"] * _compute_rate_factor(self.step / self.steps)
-            loss = _compute_loss(self.trained, batch, self.options.label_smoothing)
+            loss = _compute_loss(self.text_model, batch, self.options.label_smoothing)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            # A single odd batch must not throw the encoder far off.
-            torch.nn.utils.clip_grad_norm_(self.trained.model.parameters(), 1.0)
+            # A single odd batch must not change the encoder too much.
+            torch.nn.utils.clip_grad_norm_(self.text_model.model.parameters(), 1.0)
             optimizer.step()
             losses.append(loss.item())
             self.step += 1
-            self.tell(self.message)
+            self.report_steps(self.message)
         return sum(losses) / len(losses)
 
 
@@ -439,12 +453,12 @@ def _compute_rate_factor(share: float) -> float:
 
 
 def _compute_loss(
-    text_model: _TextModel, batch: Sequence[Item], smoothing: float
+    text_model: _TextModel, batch: Sequence[TrainingItem], smoothing: float
 ) -> "torch.Tensor":
     """Return the mean cross-entropy of a batch over labels, or over tokens for start and end."""
     import torch
 
-    logits = text_model.logits([item.encoding for item in batch])
+    logits = text_model.compute_logits([item.encoding for item in batch])
     targets = torch.tensor([item.target for item in batch])
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), label_smoothing=smoothing
@@ -464,7 +478,7 @@ def _find_layer(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _freeze(model: Any, layers: int) -> None:
+def _freeze_layers(model: Any, layers: int) -> None:
     for name, parameter in model.named_parameters():
         number = _find_layer(name)
         parameter.requires_grad = "embeddings" not in name and (number is None or number >= layers)
@@ -487,7 +501,7 @@ def _make_optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimi
     return torch.optim.AdamW(groups, weight_decay=options.weight_decay, fused=True)
 
 
-def _start_head(text_model: _TextModel, items: Sequence[Item]) -> None:
+def _start_head(text_model: _TextModel, items: Sequence[TrainingItem]) -> None:
     """Fit the classifier on the frozen encoder's features before the encoder is trained.
 
     A random head would distort the encoder's features (Kumar et al. 2022, "Fine-tuning can distort
@@ -497,7 +511,7 @@ def _start_head(text_model: _TextModel, items: Sequence[Item]) -> None:
 
     model = text_model.model
     head = getattr(model, "classifier", None)
-    if not isinstance(head, torch.nn.Linear):  # one of several layers; it moves with the rest
+    if not isinstance(head, torch.nn.Linear):  # one of several layers, which trains with the rest
         return
     model.eval()
     pooler = getattr(model.base_model, "pooler", None)
@@ -505,15 +519,15 @@ def _start_head(text_model: _TextModel, items: Sequence[Item]) -> None:
     if pooler is not None:
         torch.nn.init.eye_(pooler.weight)
         torch.nn.init.zeros_(pooler.bias)
-    # What reaches the head is caught on its way through the model.
+    # Captures the head's inputs during the forward pass.
     head_inputs: list[torch.Tensor] = []
     hook = head.register_forward_hook(lambda _, inputs, __: head_inputs.append(inputs[0].float()))
     labels: list[int] = []
     with torch.no_grad():
-        for first in range(0, len(items), 32):
-            chunk = items[first : first + 32]
-            for group in text_model.groups([item.encoding for item in chunk]):
-                text_model.logits([chunk[number].encoding for number in group])
+        for start in range(0, len(items), 32):
+            chunk = items[start : start + 32]
+            for group in text_model.group_encodings([item.encoding for item in chunk]):
+                text_model.compute_logits([chunk[number].encoding for number in group])
                 labels += [chunk[number].target[0] for number in group]
     hook.remove()
     features, targets = torch.cat(head_inputs), torch.tensor(labels)
@@ -521,7 +535,7 @@ def _start_head(text_model: _TextModel, items: Sequence[Item]) -> None:
     # A convex problem of few weights, which a second-order method solves in one step.
     optimizer = torch.optim.LBFGS(weights, max_iter=100, line_search_fn="strong_wolfe")
 
-    def loss() -> "torch.Tensor":
+    def compute_loss() -> "torch.Tensor":
         optimizer.zero_grad()
         size = torch.stack([weight.square().sum() for weight in weights]).sum()
         value = torch.nn.functional.cross_entropy(head(features), targets)
@@ -529,4 +543,4 @@ def _start_head(text_model: _TextModel, items: Sequence[Item]) -> None:
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    optimizer.step(compute_loss)  # type: ignore[no-untyped-call]

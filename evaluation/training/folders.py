@@ -1,4 +1,4 @@
-"""Make folders that appear whole or not at all."""
+"""Make folders that appear completely or not at all."""
 
 import shutil
 import tempfile
@@ -14,7 +14,7 @@ def make_atomic_folder(path: Path) -> Iterator[Path]:
     After an exception it is deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder as `path`, because only within a file system a rename is one step.
+    # In the same folder as `path`, because a rename is atomic only within a file system.
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
         yield folder
@@ -27,7 +27,7 @@ def make_atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def make_shared_folder(path: Path) -> Iterator[Path]:
-    """Provide a folder as `make_atomic_folder` does, but keep the folder of a faster process."""
+    """Provide a folder like `make_atomic_folder`; keep the folder of a faster process instead."""
     try:
         with make_atomic_folder(path) as folder:
             yield folder

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from evaluation.dataset_releases.reading import find_latest_datasets
 from evaluation.training.services import (
-    MOST_WEIGHT,
+    MAX_WEIGHT,
     ROWS,
     SEED,
     find_bases,
@@ -22,17 +22,20 @@ from evaluation.training.services import (
 from tasks.models import Task
 from tasks.selectors import PLANNED_STATES
 
-ENCODER = "encoder"
+ENCODER_FIELD = "encoder"
 
 
 class TrainingForm(forms.Form):
-    """A form for the rows and the base model of the next target's training."""
+    """A form for the rows, the base model and the options of a training run."""
+
+    are_all_optional = True
+    """Every field has a value from the start, or needs none."""
 
     seed = forms.IntegerField(
         label=gettext_lazy("Random seed"), initial=0, min_value=0, max_value=2**31 - 1
     )
     epochs = forms.IntegerField(
-        label=gettext_lazy("Most epochs"), required=False, min_value=1, max_value=100
+        label=gettext_lazy("Maximum epochs"), required=False, min_value=1, max_value=100
     )
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
@@ -44,13 +47,11 @@ class TrainingForm(forms.Form):
             sources[SEED] = _("Seed rows")
         for run in find_uploaded_trainings(task):
             file = find_file_name(run) or _("an uploaded file")
-            title = _("Rows of %(file)s, which trained %(target)s")
+            title = _("Rows from %(file)s (used to train %(target)s)")
             sources[f"{ROWS}{run.pk}"] = title % {"file": file, "target": run.target}
         for round in rounds:
             if round.pk in dataset_by_round:
-                title = _("Round %(number)d (%(dataset)s)")
-                about = {"number": round.number, "dataset": dataset_by_round[round.pk]}
-                sources[f"round{round.number}"] = title % about
+                sources[f"round{round.number}"] = _("Round %(number)d") % {"number": round.number}
         self.unreleased = [round.number for round in rounds if round.pk not in dataset_by_round]
         # A field for each source, so the form's fields depend on the task.
         for name, title in sources.items():
@@ -59,23 +60,32 @@ class TrainingForm(forms.Form):
                 initial=1,
                 required=False,
                 min_value=0,
-                max_value=MOST_WEIGHT,
-                help_text=_("How often an epoch sees a row of it; 0 leaves it out."),
+                max_value=MAX_WEIGHT,
             )
         self._targets = find_bases(task)
         self._add_base(find_default_base(task))
         self.order_fields([*(f"weight_{name}" for name in sources), "base"])
 
     def _add_base(self, default: tuple[str, str]) -> None:
-        choices = [(ENCODER, _("The encoder of the starter models"))]
-        initial = ENCODER
+        choices = [(ENCODER_FIELD, _("The encoder of the starter models"))]
+        initial = ENCODER_FIELD
         for target in self._targets:
             choices.append((str(target.pk), target.name))
-            if initial == ENCODER and (target.source, target.revision) == default:
+            if initial == ENCODER_FIELD and (target.source, target.revision) == default:
                 initial = str(target.pk)
         self.fields["base"] = forms.ChoiceField(
             label=_("Start from"), choices=choices, initial=initial
         )
+
+    @property
+    def weight_fields(self) -> list[forms.BoundField]:
+        """Return the fields with the weights of the rows."""
+        return [field for field in self if field.name.startswith("weight_")]
+
+    @property
+    def option_fields(self) -> list[forms.BoundField]:
+        """Return the fields of the base model and the options."""
+        return [field for field in self if not field.name.startswith("weight_")]
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -86,21 +96,21 @@ class TrainingForm(forms.Form):
             if str(target.pk) == values["base"]:
                 source, revision = target.source, target.revision
         return {
-            "weights": dict(self._weights()),
+            "weights": dict(self._read_weights()),
             "base": source,
             "revision": revision,
             "seed": values["seed"],
             "epochs": values["epochs"],
         }
 
-    def _weights(self) -> Iterator[tuple[str, float]]:
+    def _read_weights(self) -> Iterator[tuple[str, float]]:
         for name, value in self.cleaned_data.items():
             if name.startswith("weight_") and value:
                 yield name.removeprefix("weight_"), value
 
 
 class RegisterForm(forms.Form):
-    """A form for the round that the trained model joins, and for the name of the target."""
+    """A form that makes a trained model a target: the round that it joins, and its name."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
@@ -117,8 +127,8 @@ class RegisterForm(forms.Form):
             coerce=int,
         )
         self.fields["name"] = forms.SlugField(
-            label=_("Name of the target"),
+            label=_("Model name"),
             max_length=60,
             initial=find_free_name(task, (prepared_numbers or [new_number])[0]),
-            help_text=_("Letters, digits and hyphens. No other target may have it."),
+            help_text=_("Letters, numbers and hyphens. The name must be new in this task."),
         )

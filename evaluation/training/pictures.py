@@ -1,8 +1,8 @@
-"""Train the target of the official task vqa: a small ViLT, from nothing, on scenes that it draws.
+"""Train the target of the official task vqa: a small ViLT, from scratch, on scenes that it draws.
 
-Questions on pictures are learned slowly from answers alone. So the training shows more of what a
-scene is made of: each patch also tells what is in its cell, and whether the question is about it.
-The layer that tells it is thrown away in the end.
+Questions about pictures are learned slowly from answers alone. So the training shows more of what a
+scene is made of: each patch also predicts what is in its cell, and whether the question is about
+it. The layer for these predictions is discarded at the end.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -22,27 +22,27 @@ from numpy.typing import NDArray
 
 from evaluation.training.calibration import ScoredRow
 from evaluation.training.fine_tune import Progress, has_fast_bfloat16
-from serving.codecs import Logits, Sight
-from serving.pictures import squared
+from serving.codecs import Logits, PictureInput
+from serving.pictures import normalise_pixels
 from serving.spec import (
-    FIELDS,
-    OUTPUTS,
-    PICTURE,
+    FIELDS_BY_KIND,
+    OUTPUT_BY_KIND,
+    VISUAL_QUESTION_ANSWERING,
     ModelSpec,
     PictureSettings,
     open_folder,
 )
-from tasks.contexts.scenes.drawing import draw
-from tasks.contexts.scenes.questions import ANSWERS, Question, ask_about
+from tasks.contexts.scenes.drawing import draw_scene
+from tasks.contexts.scenes.questions import ANSWERS, Question, iter_questions
 from tasks.contexts.scenes.scene import COLOURS, GRID_CELLS, SHAPES, SIZES, Scene, make_scenes
 
 if TYPE_CHECKING:
     import torch
 
 HELD_OUT_SEED = 1_000_003
-"""Of scenes and questions that no training sees."""
+"""The seed of scenes and questions on which no model is trained."""
 CALIBRATION_SEED = 2_000_003
-"""Of others that no training sees, by which the model's confidence is corrected."""
+"""The seed of other unseen scenes and questions, which correct the model's confidence."""
 MAX_TOKENS = 64
 MEAN = STD = (0.5, 0.5, 0.5)
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -51,10 +51,11 @@ FEATURES = (SHAPES, COLOURS, SIZES)
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How the model is built and trained. `asked` is the number of questions on each scene.
+    """The options of a picture model and of its training.
 
-    A patch is as large as a cell of a scene. Learning rates rise for a tenth of the steps, then
-    fall.
+    asked: how many questions to draw for each scene. hidden: the size of the hidden layers. side:
+    the height and width of a picture, in pixels. A patch is as large as a cell of a scene. Learning
+    rates rise for a tenth of the steps, then fall.
     """
 
     seed: int = 0
@@ -69,23 +70,23 @@ class PictureOptions:
     side: int = 64
 
 
-class Sample(NamedTuple):
+class PictureSample(NamedTuple):
     """A question with its scene."""
 
     scene: Scene
     question: Question
 
 
-def draw_samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
-    """Yield an endless sequence of questions, which depends only on the seed."""
-    chance = random.Random(seed)
-    # Scenes are drawn without end, so no question is seen twice.
+def draw_samples(seed: int, questions_per_scene: int) -> Iterator[PictureSample]:
+    """Yield an endless sequence of questions, which depends only on the two arguments."""
+    rng = random.Random(seed)
+    # Scenes are drawn endlessly, so no question is seen twice.
     for scene in make_scenes(seed):
-        for question in islice(ask_about(scene, chance), questions_a_scene):
-            yield Sample(scene, question)
+        for question in islice(iter_questions(scene, rng), questions_per_scene):
+            yield PictureSample(scene, question)
 
 
-def draw_held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
+def draw_held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[PictureSample]:
     """Return questions that are not used in training, one for each scene."""
     return list(islice(draw_samples(seed, 1), count))
 
@@ -93,9 +94,10 @@ def draw_held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]
 def compute_samples_digest() -> str:
     """Return a digest that changes with the grammar of questions and with the drawing of scenes."""
     digest = hashlib.sha256()
-    # Enough of them that a change of the grammar or the drawing shows.
+    # Enough of them to reveal a change of the grammar or the drawing.
     for scene, question in islice(draw_samples(0, 8), 2000):
-        digest.update(draw(scene).tobytes() + repr(question).encode())
+        # Only values, because renaming a field does not change what is learnt.
+        digest.update(draw_scene(scene).tobytes() + repr(astuple(question)).encode())
     return digest.hexdigest()
 
 
@@ -104,8 +106,8 @@ def train_pictures(
 ) -> dict[str, Any]:
     """Train a model, write its folder and return the figures for its report.
 
-    is_blind: the model never receives a picture, in training and afterwards. The same seed on the
-    same kind of processor gives the same weights.
+    is_blind: whether to withhold pictures from the model, during training and afterwards.
+    The same seed on the same kind of processor gives the same weights.
     """
     import torch
 
@@ -114,7 +116,7 @@ def train_pictures(
         torch.manual_seed(options.seed)
         training = make_picture_training(options)
         if is_blind:
-            training.blind()
+            training.disable_pictures()
         loss = training.fit(options, progress)
         training.save(folder)
     return {
@@ -126,8 +128,8 @@ def train_pictures(
     }
 
 
-def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
-    """Return a folder's accuracy on questions, overall and for each kind.
+def compute_accuracy_by_kind(folder: Path, rows: Sequence[PictureSample]) -> dict[str, float]:
+    """Return the accuracy of a folder's model on questions, overall and for each kind.
 
     Computed in torch, so the last digits of probabilities differ from the server's.
     """
@@ -138,12 +140,12 @@ def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
     return {kind: sum(of_kind) / len(of_kind) for kind, of_kind in results_by_kind.items()}
 
 
-def answer_pictures(folder: Path, rows: Sequence[Sample]) -> list[str]:
-    """Return a folder's answers, computed in torch."""
+def answer_pictures(folder: Path, rows: Sequence[PictureSample]) -> list[str]:
+    """Return the answers of a folder's model, computed in torch."""
     return [ANSWERS[int(logits.argmax())] for logits in _compute_picture_logits(folder, rows)]
 
 
-def score_picture_rows(folder: Path, rows: Sequence[Sample]) -> list[ScoredRow]:
+def score_picture_rows(folder: Path, rows: Sequence[PictureSample]) -> list[ScoredRow]:
     """Return the scores of all possible answers to questions, with the correct answers."""
     scored_rows = []
     for row, logits in zip(rows, _compute_picture_logits(folder, rows), strict=True):
@@ -152,23 +154,23 @@ def score_picture_rows(folder: Path, rows: Sequence[Sample]) -> list[ScoredRow]:
     return scored_rows
 
 
-def _compute_picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
+def _compute_picture_logits(folder: Path, rows: Sequence[PictureSample]) -> list[Logits]:
     """Return the logits of ANSWERS to each question."""
-    from serving.backends import TorchBackend, torch_model
-    from serving.tokens import read_tokens
+    from serving.backends import TorchBackend, load_torch_model
+    from serving.tokens import read_tokenizer
 
     spec = ModelSpec(folder.name, str(folder), backend="torch")
     model = open_folder(spec)
-    tokens = read_tokens(spec, model)
-    backend = TorchBackend(torch_model(spec, model), tokens)
+    tokens = read_tokenizer(spec, model)
+    backend = TorchBackend(load_torch_model(spec, model), tokens)
     assert model.pictures is not None
     all_logits: list[Logits] = []
-    for first in range(0, len(rows), 64):
+    for start in range(0, len(rows), 64):
         pieces = []
-        for scene, question in rows[first : first + 64]:
-            whole = tokens.tokenizer.encode(question.text)
-            pixels = squared(draw(scene), model.pictures)
-            pieces.append(Sight(whole.ids, whole.type_ids, pixels))
+        for scene, question in rows[start : start + 64]:
+            encoding = tokens.tokenizer.encode(question.text)
+            pixels = normalise_pixels(draw_scene(scene), model.pictures)
+            pieces.append(PictureInput(encoding.ids, encoding.type_ids, pixels))
         all_logits += backend.run(pieces)
     return all_logits
 
@@ -183,9 +185,11 @@ def make_picture_training(options: PictureOptions) -> "PictureTraining":
     )
     plain_tokenizer.normalizer = normalizers.Lowercase()
     plain_tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    # In the order of SPECIAL, whose places are the ids.
-    ends = [(word, SPECIAL_TOKENS.index(word)) for word in ("[CLS]", "[SEP]")]
-    plain_tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, ends)
+    # In the order of SPECIAL, whose positions are the ids.
+    end_tokens = [(word, SPECIAL_TOKENS.index(word)) for word in ("[CLS]", "[SEP]")]
+    plain_tokenizer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", None, end_tokens
+    )
     config = ViltConfig(
         vocab_size=plain_tokenizer.get_vocab_size(),
         hidden_size=options.hidden,
@@ -219,17 +223,18 @@ def _list_vocabulary() -> tuple[str, ...]:
 
 
 class _Batch(NamedTuple):
-    """The arrays of a batch. `cells` [batch, cells, 3] has features counted from 1; 0 for none.
+    """The arrays of a training batch.
 
-    `about` [batch, cells, 2] has two flags: the answer follows from the cell, and the cell is a
-    landmark that says where to look.
+    cells [batch, cells, 3]: feature values counted from 1; 0 for an empty cell. relevance [batch,
+    cells, 2]: two flags. The first says whether the answer follows from the cell, the second
+    whether the cell is a landmark that says where to look.
     """
 
     ids: NDArray[np.int64]
     pixels: NDArray[np.float32]
     answers: NDArray[np.int64]
     cells: NDArray[np.int64]
-    about: NDArray[np.float32]
+    relevance: NDArray[np.float32]
 
 
 class PictureTraining:
@@ -239,9 +244,9 @@ class PictureTraining:
         self.model, self.tokenizer, self.is_blind = model, tokenizer, False
         self.pictures = PictureSettings(model.config.image_size, MEAN, STD)
 
-    def blind(self) -> None:
+    def disable_pictures(self) -> None:
         """Make the model ignore pictures by setting its picture weights to 0, where they stay."""
-        # With its gradients: pictures of 0 give none.
+        # Also resets its gradients: pictures of 0 have none.
         self.model.vilt.embeddings.patch_embeddings.projection.weight.data.zero_()
         self.is_blind = True
 
@@ -249,23 +254,23 @@ class PictureTraining:
         """Write the weights, the tokenizer and the settings."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        about = {
-            "kind": PICTURE,
-            "fields": FIELDS[PICTURE],
-            "output": OUTPUTS[PICTURE],
+        spec = {
+            "kind": VISUAL_QUESTION_ANSWERING,
+            "fields": FIELDS_BY_KIND[VISUAL_QUESTION_ANSWERING],
+            "output": OUTPUT_BY_KIND[VISUAL_QUESTION_ANSWERING],
             "labels": ANSWERS,
             "max_length": MAX_TOKENS,
             "trained_on": "scenes that tasks/contexts/scenes draws",
         }
         processor = _make_processor_settings(self.model.config)
-        for name, values in (("dynabench", about), ("preprocessor_config", processor)):
+        for name, values in (("dynabench", spec), ("preprocessor_config", processor)):
             (folder / f"{name}.json").write_text(json.dumps(values, indent=2) + "\n")
 
     def fit(self, options: PictureOptions, progress: Progress) -> float:
         """Train the model, and return the mean loss of the answers over the last steps."""
         import torch
 
-        # For each feature one output more than it has values, for an empty cell; two for `about`.
+        # One output more than a feature has values, for an empty cell; two for `relevance`.
         outputs = sum(len(feature) + 1 for feature in FEATURES) + 2
         hints = torch.nn.Linear(options.hidden, outputs)
         parameters = list(self.model.parameters()) + list(hints.parameters())
@@ -273,96 +278,104 @@ class PictureTraining:
             parameters, options.learning_rate, (0.9, 0.98), weight_decay=options.weight_decay
         )
         # Up for a tenth of the steps, then down to nearly 0.
-        rates = torch.optim.lr_scheduler.OneCycleLR(
+        scheduler = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, options.learning_rate, total_steps=options.steps, pct_start=0.1
         )
-        # The loss begins at that of a guess among all answers, and is smoothed from there.
-        endless, recent = draw_samples(options.seed, options.asked), math.log(len(ANSWERS))
+        # The loss starts at that of a guess among all answers, and is smoothed from there.
+        samples, recent_loss = draw_samples(options.seed, options.asked), math.log(len(ANSWERS))
         self.model.train()
         for step in range(options.steps):
-            batch = self._batch(list(islice(endless, options.batch)))
-            loss, hint_loss = self._losses(batch, hints)
+            batch = self._build_batch(list(islice(samples, options.batch)))
+            loss, hint_loss = self._compute_losses(batch, hints)
             optimizer.zero_grad()
             (loss + hint_loss).backward()
-            # A single odd batch must not throw the model far off.
+            # A single odd batch must not change the model too much.
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
-            rates.step()
-            recent += 0.02 * (loss.item() - recent)
-            progress(step + 1, options.steps, f"loss {recent:.2f}")
+            scheduler.step()
+            recent_loss += 0.02 * (loss.item() - recent_loss)
+            progress(step + 1, options.steps, f"loss {recent_loss:.2f}")
         self.model.eval()
-        return recent
+        return recent_loss
 
-    def _losses(self, batch: _Batch, hints: "torch.nn.Linear") -> tuple["torch.Tensor", Any]:
+    def _compute_losses(
+        self, batch: _Batch, hints: "torch.nn.Linear"
+    ) -> tuple["torch.Tensor", Any]:
         """Return the loss of the answers and the loss of the hints."""
         import torch
         from torch.nn import functional as f
 
         # The last three arrays of a batch; the first two are what the model reads.
-        answers, cells, about = map(torch.from_numpy, batch[2:])
+        answers, cells, relevance = map(torch.from_numpy, batch[2:])
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_fast_bfloat16()):
             logits, states = self._forward(batch)
             hint_logits = hints(states[:, -GRID_CELLS * GRID_CELLS :]).float()
-        hint_loss = 20 * f.binary_cross_entropy_with_logits(hint_logits[..., -2:], about)
-        of_features = hint_logits[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
-        for number, values in enumerate(of_features):
+        hint_loss = 20 * f.binary_cross_entropy_with_logits(hint_logits[..., -2:], relevance)
+        feature_logits = hint_logits[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
+        for number, values in enumerate(feature_logits):
             hint_loss += f.cross_entropy(values.flatten(0, 1), cells[..., number].flatten())
         return f.cross_entropy(logits, answers), 0.3 * hint_loss
 
-    def logits(self, rows: Sequence[Sample]) -> "torch.Tensor":
+    def compute_logits(self, rows: Sequence[PictureSample]) -> "torch.Tensor":
         """Return the logits of every answer to each question."""
-        return self._forward(self._batch(rows))[0]
+        return self._forward(self._build_batch(rows))[0]
 
     def _forward(self, batch: _Batch) -> tuple["torch.Tensor", "torch.Tensor"]:
         """Return the logits of the answers, and the last hidden states of tokens and patches."""
         import torch
 
-        from serving.vilt import embedded
+        from serving.vilt import embed_pictures
 
-        ids, pixels = map(torch.from_numpy, batch[:2])
+        token_ids, pixels = map(torch.from_numpy, batch[:2])
         # Our own embedding of pictures, as the model server computes it.
-        image_embeddings = embedded(self.model, pixels)
+        image_embeddings = embed_pictures(self.model, pixels)
         output = self.model.vilt(
-            input_ids=ids,
-            attention_mask=(ids != 0).long(),
+            input_ids=token_ids,
+            attention_mask=(token_ids != 0).long(),
             image_embeds=image_embeddings,
             pixel_mask=torch.ones(image_embeddings.shape[:2], dtype=torch.long),
         )
         return self.model.classifier(output.pooler_output).float(), output.last_hidden_state
 
-    def _batch(self, rows: Sequence[Sample]) -> _Batch:
-        coded = [self.tokenizer.backend_tokenizer.encode(row.question.text).ids for row in rows]
-        ids = np.zeros((len(rows), max(map(len, coded))), np.int64)
-        for number, row in enumerate(coded):
-            ids[number, : len(row)] = row
-        # Each scene is drawn once, though there are several questions on it.
-        pixels = {id(row.scene): squared(draw(row.scene), self.pictures) for row in rows}
-        images, answers, cells, about = [], [], [], []
+    def _build_batch(self, rows: Sequence[PictureSample]) -> _Batch:
+        token_lists = [
+            self.tokenizer.backend_tokenizer.encode(row.question.text).ids for row in rows
+        ]
+        token_ids = np.zeros((len(rows), max(map(len, token_lists))), np.int64)
+        for number, row in enumerate(token_lists):
+            token_ids[number, : len(row)] = row
+        # Each scene is drawn once, although there are several questions about it.
+        pixels = {
+            id(row.scene): normalise_pixels(draw_scene(row.scene), self.pictures) for row in rows
+        }
+        images, answers, cells, relevance = [], [], [], []
         for row in rows:
             images.append(pixels[id(row.scene)] * (not self.is_blind))
             answers.append(ANSWERS.index(row.question.answer))
             cells.append(_make_cell_features(row.scene))
-            about.append(_make_relevance(row.question))
-        return _Batch(ids, np.stack(images), np.array(answers), np.stack(cells), np.stack(about))
+            relevance.append(_make_relevance(row.question))
+        return _Batch(
+            token_ids, np.stack(images), np.array(answers), np.stack(cells), np.stack(relevance)
+        )
 
 
 def _make_cell_features(scene: Scene) -> NDArray[np.int64]:
     """Return shape, colour and size in each cell, counted from 1; 0 in an empty cell."""
     cells = np.zeros((GRID_CELLS * GRID_CELLS, len(FEATURES)), np.int64)
-    for thing in scene.things:
-        cell = thing.row * GRID_CELLS + thing.column
-        for number, name in enumerate((thing.shape, thing.colour, thing.size)):
+    for figure in scene.figures:
+        cell = figure.row * GRID_CELLS + figure.column
+        for number, name in enumerate((figure.shape, figure.colour, figure.size)):
             cells[cell, number] = FEATURES[number].index(name) + 1
     return cells
 
 
 def _make_relevance(question: Question) -> NDArray[np.float32]:
     """Return for each cell whether the answer follows from it, and whether it is a landmark."""
-    about = np.zeros((GRID_CELLS * GRID_CELLS, 2), np.float32)
-    for number, things in enumerate((question.about, question.marks)):
-        for thing in things:
-            about[thing.row * GRID_CELLS + thing.column, number] = 1
-    return about
+    relevance = np.zeros((GRID_CELLS * GRID_CELLS, 2), np.float32)
+    for number, figures in enumerate((question.about, question.marks)):
+        for figure in figures:
+            relevance[figure.row * GRID_CELLS + figure.column, number] = 1
+    return relevance
 
 
 def _make_processor_settings(config: Any) -> Mapping[str, Any]:

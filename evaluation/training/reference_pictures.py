@@ -15,15 +15,15 @@ from evaluation.training.pictures import (
 )
 from tasks.contexts.scenes.questions import ANSWERS
 
-SMALL = {"hidden": 32, "layers": 1, "heads": 1}
+SMALL_CONFIG = {"hidden": 32, "layers": 1, "heads": 1}
 CENTRING_ROWS = 200
-"""Questions on which the random model gives each answer about as often."""
+"""The number of questions on which the random model's answers are balanced."""
 COUNTED_QUESTIONS = 8000
-"""Questions of the training among which the most frequent answer is looked for."""
+"""The number of training questions from which the most frequent answer is determined."""
 
 
 @dataclass(frozen=True)
-class Shape:
+class PictureVariant:
     """The differences of a model from the starter.
 
     is_blind: whether it always sees the same grey picture.
@@ -33,13 +33,13 @@ class Shape:
     is_blind: bool = False
 
 
-SHAPES = {
-    "question-only": Shape({"steps": 400}, is_blind=True),
-    "two-layers": Shape({"layers": 2, "hidden": 64, "steps": 1000}),
-    "quarter": Shape({"steps": 500}),
-    "half": Shape({"steps": 1000}),
+PICTURE_VARIANTS = {
+    "question-only": PictureVariant({"steps": 400}, is_blind=True),
+    "two-layers": PictureVariant({"layers": 2, "hidden": 64, "steps": 1000}),
+    "quarter": PictureVariant({"steps": 500}),
+    "half": PictureVariant({"steps": 1000}),
 }
-ABOUT = {
+ABOUT_MODEL = {
     "majority": "always the most frequent answer of the training",
     "random": "one layer of random weights: an arbitrary answer to each question",
     "question-only": "the starter's shape, trained and asked without seeing the picture",
@@ -48,21 +48,24 @@ ABOUT = {
     "half": "the starter's shape, half of its steps",
     "starter": "the task's starter model",
 }
-"""All models of a pool on pictures, in words."""
+"""The descriptions of all models in a pool of pictures."""
 
 
 def build_picture_model(name: str, folder: Path, progress: Progress, *, is_trained: bool) -> None:
-    """Write the folder of a model in ABOUT other than the starter. Training takes minutes."""
+    """Write the folder of any model in ABOUT_MODEL except the starter.
+
+    is_trained: whether to train it, which takes minutes; baselines are never trained.
+    """
     options = PictureOptions()
-    if name in SHAPES:
-        shape = SHAPES[name]
-        options = replace(options, **shape.changes)
+    if name in PICTURE_VARIANTS:
+        variant = PICTURE_VARIANTS[name]
+        options = replace(options, **variant.changes)
         if is_trained:
-            train_pictures(options, folder, progress, is_blind=shape.is_blind)
+            train_pictures(options, folder, progress, is_blind=variant.is_blind)
         else:
             make_picture_training(options).save(folder)
     else:
-        _write_baseline(name, replace(options, **SMALL), folder)
+        _write_baseline(name, replace(options, **SMALL_CONFIG), folder)
 
 
 def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
@@ -78,13 +81,13 @@ def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
         if name == "majority":
             first_samples = islice(draw_samples(options.seed, options.asked), COUNTED_QUESTIONS)
             counts = Counter(sample.question.answer for sample in first_samples)
-            most = counts.most_common(1)[0][0]
+            most_frequent = counts.most_common(1)[0][0]
             last_layer.weight.zero_()
-            last_layer.bias[ANSWERS.index(most)] = 1.0
+            last_layer.bias[ANSWERS.index(most_frequent)] = 1.0
         else:
             for weights in training.model.parameters():
                 if weights.dim() > 1:
                     torch.nn.init.normal_(weights)
             rows = list(islice(draw_samples(options.seed, options.asked), CENTRING_ROWS))
-            last_layer.bias -= training.logits(rows).mean(dim=0)
+            last_layer.bias -= training.compute_logits(rows).mean(dim=0)
     training.save(folder)

@@ -1,4 +1,4 @@
-"""Write the report of a training as lines of text."""
+"""Write the report of a training run as lines of text."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
@@ -18,16 +18,16 @@ def iterate_report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {source['dataset'] or source['name']}: {sizes} ({usage})"
     for number, epoch in enumerate(report["training"]["curve"], start=1):
         scores = ", ".join(f"{name} {value:.3f}" for name, value in epoch.items())
-        mark = "  (kept)" if number == report["training"]["best_epoch"] else ""
-        yield f"  epoch {number}: {scores}{mark}"
+        kept_note = "  (kept)" if number == report["training"]["best_epoch"] else ""
+        yield f"  epoch {number}: {scores}{kept_note}"
     old_name = report["old"] or "no older model"
-    missing = f"; no figures: {report['old_missing']}" if report["old_missing"] else ""
+    missing_note = f"; no figures: {report['old_missing']}" if report["old_missing"] else ""
     metric = "token F1" if report["labels"] is None else "accuracy"
-    yield f"{metric} on the tests, before ({old_name}{missing}) and after:"
+    yield f"{metric} on the tests, before ({old_name}{missing_note}) and after:"
     for test in report["tests"]:
         # Without an older model the first one is unknown.
-        before, after = _format_score(test["before"]), _format_score(test["after"])
-        yield f"  {test['name']}: {before} → {after}{_format_changes(test)}"
+        old_score, new_score = _format_score(test["before"]), _format_score(test["after"])
+        yield f"  {test['name']}: {old_score} → {new_score}{_format_changes(test)}"
     examples = chain.from_iterable(test["examples"] for test in report["tests"])
     for example in islice(examples, SHOWN_EXAMPLES):
         texts = " | ".join(example["inputs"].values())

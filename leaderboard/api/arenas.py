@@ -10,22 +10,22 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.errors import Unavailable
-from core.web.api import versioned
-from leaderboard.api.schemas import Named, Shape
+from core.web.api import respond_with_version
+from leaderboard.api.schemas import Shape, TaskReference
 from leaderboard.arena.board import build_report_body, read_cached_table
 from tasks.access import find_task
 
-LOG_STRENGTH_HELP = "A natural logarithm, 0 is the mean of the models; null: not known."
+LOG_STRENGTH_HELP = "Natural logarithm. 0 is the mean of the models. null: unknown."
 
 
 class ArenaModel(Shape):
-    """A model of the ranking; low and high are the ends of its 95 % interval."""
+    """A model in the ranking. `low` and `high` are the ends of its 95% interval."""
 
     name = serializers.CharField()
     strength = serializers.FloatField(allow_null=True, help_text=LOG_STRENGTH_HELP)
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
-    rank = serializers.IntegerField(allow_null=True, help_text="Shared ranks: 1, 1, 3.")
+    rank = serializers.IntegerField(allow_null=True, help_text="Models can share a rank: 1, 1, 3.")
     battles = serializers.IntegerField()
     wins = serializers.IntegerField()
     ties = serializers.IntegerField()
@@ -34,8 +34,10 @@ class ArenaModel(Shape):
 class ArenaEffect(Shape):
     """The effect of one more unit of a style covariate on the lead of a model."""
 
-    name = serializers.CharField(help_text="length, headings, lists or bold.")
-    effect = serializers.FloatField(allow_null=True, help_text="null: it never differed.")
+    name = serializers.CharField(help_text="length, headings, lists or bold")
+    effect = serializers.FloatField(
+        allow_null=True, help_text="null: the answers never differed in this."
+    )
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
 
@@ -53,20 +55,23 @@ class ArenaStyle(Shape):
 class ArenaTable(Shape):
     """The models of an arena, sorted by rank, then by strength."""
 
-    task = Named()
-    date = serializers.DateField(help_text="When the models were ranked.")
+    task = TaskReference()
+    date = serializers.DateField(help_text="When the models were last ranked.")
     models = ArenaModel(many=True)
     battles = serializers.IntegerField(help_text="Comparisons.")
     voters = serializers.IntegerField()
     is_bounded = serializers.BooleanField(
-        help_text="Some models won or lost everything; an imaginary one was added."
+        help_text=(
+            "Some models won or lost every battle, so a half win and a half loss were added to "
+            "each model."
+        )
     )
     unconnected = serializers.ListField(
         child=serializers.CharField(), help_text="Models that were never compared with most others."
     )
     wins = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField(allow_null=True)),
-        help_text="Of the first ten models, the share of wins (0-1) against each of them.",
+        help_text="For each of the first ten models: the share of wins (0-1) against it.",
     )
     style: Any = ArenaStyle(allow_null=True, help_text="null: fewer than 100 battles.")
 
@@ -83,6 +88,6 @@ class ArenaView(APIView):
         task = find_task(request, code, kinds=("arena",))
         cached_table = read_cached_table(task)
         if cached_table is None:
-            raise Unavailable(_("The models are being ranked. Ask again in a minute."), wait=60)
+            raise Unavailable(_("We're still ranking the models. Try again in a minute."), wait=60)
         table = build_report_body(task, cached_table)
-        return versioned(request, repr(table), lambda: table)
+        return respond_with_version(request, repr(table), lambda: table)

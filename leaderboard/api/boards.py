@@ -7,17 +7,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from core.web.api import versioned, weights
-from leaderboard.api.asking import MINE, compute_version, read_board_request, read_requested_matrix
-from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
+from core.web.api import build_weights_parameter, respond_with_version
+from leaderboard.api.asking import (
+    MINE_PARAMETER,
+    compute_version,
+    read_board_request,
+    read_requested_matrix,
+)
+from leaderboard.api.schemas import CurrentBoard, RoundsMatrix, TrainingDates
 from leaderboard.board.query import BoardRequest
-from leaderboard.ranking.weights import METRIC, SET
+from leaderboard.ranking.weights import METRIC_PREFIX, SET_PREFIX
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import find_opened_rounds
-from validation.statistics.cache import all_numbers
+from validation.statistics.cache import get_all_numbers
 
-if TYPE_CHECKING:  # it loads numpy
+if TYPE_CHECKING:  # because it loads numpy
     from leaderboard.board.matrix import Matrix
 
 
@@ -28,29 +33,36 @@ class LeaderboardView(APIView):
     @extend_schema(
         operation_id="leaderboard_get",
         parameters=[
-            MINE,
-            weights("`w_` with a metric, `d_` with a set: `w_accuracy=4&d_round-1=5`."),
+            MINE_PARAMETER,
+            build_weights_parameter(
+                "Weights: `w_` with a metric, `d_` with a set. For example "
+                "w_accuracy=4&d_round-1=5."
+            ),
             OpenApiParameter(
                 "mode",
                 enum=["anchored", "robust", "classic"],
-                description="The formula; usual: the first that the board has.",
+                description="The formula. Default: the board's first.",
             ),
-            OpenApiParameter("fork", description="A name under which weights were saved."),
+            OpenApiParameter("fork", description="Name of a saved weighting."),
         ],
-        responses=Seen,
+        responses=CurrentBoard,
     )
     def get(self, request: Request, code: str) -> Response:
-        """Return the models by their Dynascore, with an ETag.
+        """Return the models in the order of their Dynascore, with an ETag.
 
-        Weights are given in the query as on the page: `w_accuracy=4` for a metric, `d_round-1=5`
-        for a set, each from 0 to 8. Parameters that are left out keep the weights of the owner or
+        Give weights from 0 to 8 in the query, as on the page: `w_accuracy=4` for a metric,
+        `d_round-1=5` for a set. Parameters that are left out keep the weights of the owner or
         the fork.
         """
         task = find_task(request, code)
-        matrix = read_requested_matrix(request, task, "mode", "fork", prefixes=(METRIC, SET))
+        matrix = read_requested_matrix(
+            request, task, "mode", "fork", prefixes=(METRIC_PREFIX, SET_PREFIX)
+        )
         board_request = read_board_request(request, task, matrix)
         version = compute_version(task, matrix, board_request.weighting.query, board_request.mode)
-        return versioned(request, version, lambda: _build_board_body(task, matrix, board_request))
+        return respond_with_version(
+            request, version, lambda: _build_board_body(task, matrix, board_request)
+        )
 
 
 def _build_board_body(task: Task, matrix: "Matrix", board_request: BoardRequest) -> dict[str, Any]:
@@ -71,11 +83,11 @@ class TrainingDatesView(APIView):
     @extend_schema(operation_id="leaderboard_training_dates", responses=TrainingDates)
     def get(self, request: Request, code: str) -> Response:
         """Return accuracies before and after each model's training date, and on held-back rows."""
-        from leaderboard.board.matrix import score_matrix
+        from leaderboard.board.matrix import read_matrix
         from leaderboard.rounds.held_back import build_training_dates_body
 
         task = find_task(request, code)
-        body = build_training_dates_body(score_matrix(task), find_opened_rounds([task]))
+        body = build_training_dates_body(read_matrix(task), find_opened_rounds([task]))
         return Response(TrainingDates(body).data)
 
 
@@ -83,14 +95,16 @@ class RoundsMatrixView(APIView):
     is_public = True
     reads_query = ("GET",)
 
-    @extend_schema(operation_id="leaderboard_rounds", parameters=[MINE], responses=RoundsMatrix)
+    @extend_schema(
+        operation_id="leaderboard_rounds", parameters=[MINE_PARAMETER], responses=RoundsMatrix
+    )
     def get(self, request: Request, code: str) -> Response:
         """Return the results of models and people on each round's newest set, with an ETag."""
         task = find_task(request, code)
         matrix, opened_rounds = read_requested_matrix(request, task), find_opened_rounds([task])
-        numbers = all_numbers(opened_rounds)
+        numbers = get_all_numbers(opened_rounds)
 
-        def body() -> dict[str, Any]:
+        def build_body() -> dict[str, Any]:
             from leaderboard.rounds.matrix import build_rounds, build_rounds_body
 
             table = build_rounds_body(matrix, build_rounds(matrix, opened_rounds, numbers))
@@ -99,4 +113,6 @@ class RoundsMatrixView(APIView):
 
         states = [(round.number, round.state) for round in opened_rounds]
         people = [(pk, counted.numbers) for pk, counted in sorted(numbers.items())]
-        return versioned(request, compute_version(task, matrix, states, people), body)
+        return respond_with_version(
+            request, compute_version(task, matrix, states, people), build_body
+        )

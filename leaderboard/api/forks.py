@@ -11,18 +11,18 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person, public_name
+from core.accounts.people import get_person, get_public_name
 from core.errors import Refused
 from core.web.api import read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from leaderboard import models
 from leaderboard.board.forks import services
 from leaderboard.board.forks.views import ForkForm
 from leaderboard.board.opening import find_start_weights
 from leaderboard.ranking.weights import (
     MAX_WEIGHT,
-    METRIC,
-    SET,
+    METRIC_PREFIX,
+    SET_PREFIX,
     Weighting,
     WeightsError,
     check_weight_names,
@@ -43,10 +43,10 @@ class Fork(serializers.ModelSerializer[models.Weights]):
         fields = ("name", "description", "metrics", "sets", "by", "made_at")
 
     def get_by(self, fork: models.Weights) -> str:
-        return public_name(fork.owner)
+        return get_public_name(fork.owner)
 
 
-def _select_weights() -> serializers.DictField:
+def _build_weights_field() -> serializers.DictField:
     return serializers.DictField(
         child=serializers.FloatField(min_value=0, max_value=MAX_WEIGHT),
         required=False,
@@ -57,13 +57,17 @@ def _select_weights() -> serializers.DictField:
 class NewFork(serializers.Serializer[Any]):
     """Weights to save; those left out keep the task owner's values."""
 
-    name = request_field(ForkForm, "name", help_text="Small letters, digits and hyphens.")
-    description = request_field(ForkForm, "description")
-    metrics = _select_weights()
-    sets = _select_weights()
+    name = build_request_field(
+        ForkForm, "name", help_text="Lowercase letters, numbers, hyphens: speed-first"
+    )
+    description = build_request_field(ForkForm, "description")
+    metrics = _build_weights_field()
+    sets = _build_weights_field()
 
 
-@extend_schema_view(get=extend_schema(operation_id="forks_list", description="All of them."))
+@extend_schema_view(
+    get=extend_schema(operation_id="forks_list", description="Weights of all metrics.")
+)
 class Forks(generics.ListAPIView[models.Weights]):
     """The named weights of a task."""
 
@@ -79,19 +83,19 @@ class Forks(generics.ListAPIView[models.Weights]):
     @write("forks_create", NewFork, {201: Fork})
     def post(self, request: Request, code: str) -> Response:
         """Save weights under a name, replacing your own weights of the same name."""
-        from leaderboard.board.matrix import score_matrix
+        from leaderboard.board.matrix import read_matrix
 
         task = find_task(request, code)
         fields: dict[str, Any] = read(NewFork, request)
         weighting_fields = fields.pop("metrics"), fields.pop("sets")
-        start = find_start_weights(task, score_matrix(task), None)
+        start = find_start_weights(task, read_matrix(task), None)
         try:
             weighting = _override_weighting(*weighting_fields, start)
             fork = services.save_weights(
-                task=task, owner=person(request), weighting=weighting, **fields
+                task=task, owner=get_person(request), weighting=weighting, **fields
             )
         except WeightsError as error:
-            field = "sets" if error.fields[0].startswith(SET) else "metrics"
+            field = "sets" if error.fields[0].startswith(SET_PREFIX) else "metrics"
             raise Refused(str(error), code="weights", status=422, field=field) from None
         return Response(Fork(fork).data, status.HTTP_201_CREATED)
 
@@ -100,8 +104,8 @@ def _override_weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
     """Return the board's opening weights, overridden by those requested. Raises WeightsError."""
-    fields = [METRIC + name for name in metrics]
-    fields += [SET + name for name in sets]
+    fields = [METRIC_PREFIX + name for name in metrics]
+    fields += [SET_PREFIX + name for name in sets]
     check_weight_names(fields, start)
     return Weighting({**start.metrics, **metrics}, {**start.sets, **sets})
 
@@ -112,7 +116,7 @@ class ForkView(APIView):
     @write("forks_delete", gives={204: None})
     def delete(self, request: Request, code: str, name: str) -> Response:
         """Delete your own named weights; editors of the task can delete anybody's."""
-        task, user = find_task(request, code), person(request)
+        task, user = find_task(request, code), get_person(request)
         fork = generics.get_object_or_404(task.forks, name=name)
         if fork.owner_id != user.pk:
             require_permission(user, task, can_edit)

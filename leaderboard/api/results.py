@@ -8,15 +8,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evaluation.submissions.visibility import find_submission
-from leaderboard.api.schemas import Results
+from leaderboard.api.schemas import ModelResults
 
 
 class ResultsView(APIView):
     is_public = True
 
-    @extend_schema(operation_id="results_get", responses=Results)
+    @extend_schema(operation_id="results_get", responses=ModelResults)
     def get(self, request: Request, pk: UUID) -> Response:
-        """Return a model's Dynascore by the owner's weights, and its result on each round.
+        """Return a model's Dynascore with the owner's weights, and its result on each round.
 
         Missing results have a reason. Poll until `is_over`.
         """

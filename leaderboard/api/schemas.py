@@ -1,6 +1,6 @@
-"""What the leaderboard's part of the API answers and takes.
+"""Serializers of the leaderboard's API.
 
-Of a board only the shape stands here: its values come from `leaderboard.board.tables` as they are.
+Those of boards only declare the schema: `leaderboard.board.tables` builds the values.
 """
 
 from typing import Any
@@ -11,18 +11,18 @@ from rest_framework import serializers
 from evaluation.api.llm_judges import AgreementSerializer
 
 Shape = serializers.Serializer[Any]
-ROUNDING_HELP = "The set is sealed: the value is rounded to a step of about a standard error."
+ROUNDING_HELP = "The set is sealed, so the value is rounded to about one standard error."
 
 
 class Interval(Shape):
-    """A number with its 95 % interval; null if it has none."""
+    """A number with the ends of its 95% interval. Values that are missing are null."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
     high = serializers.FloatField(allow_null=True)
 
 
-class Measured(Interval):
+class MeasuredScore(Interval):
     """A score, and the number of examples that it was measured on."""
 
     n = serializers.IntegerField()
@@ -32,11 +32,11 @@ class Measured(Interval):
 class Failure(Shape):
     """The reason why a model has no score."""
 
-    outcome = serializers.CharField(help_text="One word: timeout, out_of_memory, rejected …")
+    outcome = serializers.CharField(help_text="An error code: timeout, out_of_memory, rejected …")
     sentence = serializers.CharField(allow_blank=True)
-    limit = serializers.CharField(allow_blank=True, help_text="The limit that was hit.")
+    limit = serializers.CharField(allow_blank=True, help_text="The exceeded limit.")
     measured = serializers.CharField(allow_blank=True)
-    log = serializers.CharField(allow_blank=True, help_text="The end of it.")
+    log = serializers.CharField(allow_blank=True, help_text="The last lines of the log.")
 
 
 class BoardScore(Interval):
@@ -46,70 +46,73 @@ class BoardScore(Interval):
     """
 
     least = serializers.FloatField(
-        required=False, allow_null=True, help_text="The worst case; absent in old snapshots."
+        required=False, allow_null=True, help_text="Worst case. Missing in old snapshots."
     )
-    most = serializers.FloatField(required=False, allow_null=True, help_text="The best case.")
+    most = serializers.FloatField(required=False, allow_null=True, help_text="Best case.")
 
 
-class Results(Shape):
+class ModelResults(Shape):
     """The results of one model on its board. Further rounds have keys such as `round1_acc`."""
 
     model = serializers.UUIDField()
     name = serializers.CharField()
     task = serializers.CharField()
-    phase = serializers.CharField(help_text="One word for how far it is, as of the model.")
+    phase = serializers.CharField(help_text="State of the model, as one word.")
     sentence = serializers.CharField()
-    is_over = serializers.BooleanField(help_text="Nothing is awaited any more.")
+    is_over = serializers.BooleanField(help_text="All evaluations have ended.")
     dynascore = serializers.FloatField(
-        allow_null=True, help_text="From 0 to 100, as on the board; null where it is a range."
+        allow_null=True, help_text="From 0 to 100, as on the board. null: the score is a range."
     )
     dynascore_low = serializers.FloatField(allow_null=True)
     dynascore_high = serializers.FloatField(allow_null=True)
     dynascore_least = serializers.FloatField(
-        allow_null=True, help_text="The worst that metrics allow which were not measured."
+        allow_null=True, help_text="Lowest possible score, given the metrics not measured."
     )
-    dynascore_most = serializers.FloatField(allow_null=True, help_text="The best, likewise.")
+    dynascore_most = serializers.FloatField(
+        allow_null=True, help_text="Highest possible score, given the metrics not measured."
+    )
     rank = serializers.CharField(
-        allow_null=True, help_text="`2=` is shared; `2–4` are those open to a range."
+        allow_null=True, help_text="`2=` is a shared rank. `2–4` are possible ranks of a range."
     )
     round1_acc = serializers.FloatField(
-        allow_null=True, help_text="The share of right answers, 0-1, on the round's newest set."
+        allow_null=True, help_text="Accuracy (0-1) on the round's newest test set."
     )
     scores = serializers.DictField(
-        child=serializers.DictField(child=Measured()), help_text="By set, then by metric; 0-1."
+        child=serializers.DictField(child=MeasuredScore()),
+        help_text="Values (0-1) by set, then by metric.",
     )
-    throughput = serializers.FloatField(allow_null=True, help_text="Examples a second.")
+    throughput = serializers.FloatField(allow_null=True, help_text="Examples per second.")
     latency_p95 = serializers.FloatField(
-        allow_null=True, help_text="Seconds in which 95 % of single examples were answered."
+        allow_null=True, help_text="95% of single examples were answered within these seconds."
     )
-    memory = serializers.FloatField(allow_null=True, help_text="GiB, at its peak.")
-    memory_mean = serializers.FloatField(allow_null=True, help_text="GiB, on average.")
+    memory = serializers.FloatField(allow_null=True, help_text="Peak memory in GiB.")
+    memory_mean = serializers.FloatField(allow_null=True, help_text="Mean memory in GiB.")
     fairness = serializers.FloatField(
-        allow_null=True, help_text="The share of right answers in the worst group, 0-1."
+        allow_null=True, help_text="Accuracy (0-1) of the worst group."
     )
     fairness_gap = serializers.FloatField(
-        allow_null=True, help_text="Between the best and the worst group, 0-1."
+        allow_null=True, help_text="Difference between the best and the worst group, 0-1."
     )
     fairness_consistency = serializers.FloatField(
-        allow_null=True, help_text="The share of answers that stayed the same, 0-1."
+        allow_null=True, help_text="Share of unchanged answers, 0-1."
     )
     robustness = serializers.FloatField(
-        allow_null=True, help_text="The main metric under the worst kind of perturbation, 0-1."
+        allow_null=True, help_text="Main metric under the worst kind of perturbation, 0-1."
     )
     robustness_drop = serializers.FloatField(
-        allow_null=True, help_text="By how much that is less than without it, 0-1."
+        allow_null=True, help_text="Decrease of the main metric under this perturbation, 0-1."
     )
     robustness_consistency = serializers.FloatField(
-        allow_null=True, help_text="The share of answers that stayed the same, 0-1."
+        allow_null=True, help_text="Share of unchanged answers, 0-1."
     )
     notes = serializers.ListField(child=serializers.CharField())
-    error = Failure(allow_null=True, help_text="Only for its owner and the task's owners.")
+    error = Failure(allow_null=True, help_text="Shown only to its owner and the task's owners.")
 
 
 class ResultsShape(OpenApiSerializerExtension):
     """A schema extension for the keys of further rounds, which no serializer field can declare."""
 
-    target_class = Results
+    target_class = ModelResults
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
         """Return the serializer's schema with a pattern for the keys of further rounds."""
@@ -118,7 +121,7 @@ class ResultsShape(OpenApiSerializerExtension):
         return shape
 
 
-class Named(Shape):
+class TaskReference(Shape):
     """A task by its code and name."""
 
     code = serializers.CharField()
@@ -131,9 +134,11 @@ class BoardJudge(Shape):
     name = serializers.CharField(help_text="As in the task's configuration.")
     model = serializers.CharField(allow_blank=True)
     number = serializers.IntegerField(
-        help_text="Its place among the task's judges; 0: there is none of that name yet."
+        help_text="Number of the judge in the task. 0: no judge of this name yet."
     )
-    agreement = AgreementSerializer(help_text="With people. Not calibrated: it counts for nothing.")
+    agreement = AgreementSerializer(
+        help_text="Agreement with people. An uncalibrated judge doesn't count."
+    )
 
 
 class BoardMetric(Shape):
@@ -141,15 +146,17 @@ class BoardMetric(Shape):
 
     name = serializers.CharField()
     version = serializers.IntegerField(
-        help_text="Other when an answer may be scored otherwise; of llm_judge the judge's number; "
-        "of an own metric (custom:NAME) 0 while none is approved."
+        help_text=(
+            "Changes when answers are scored differently. For llm_judge the judge's number. For "
+            "a custom metric (custom:NAME) 0 until a version is approved."
+        )
     )
-    judge = BoardJudge(required=False, help_text="Of llm_judge alone.")
+    judge = BoardJudge(required=False, help_text="Only for llm_judge.")
     about = serializers.CharField(
-        required=False, allow_blank=True, help_text="Of an own metric: what it measures."
+        required=False, allow_blank=True, help_text="For custom metrics: what the metric measures."
     )
     higher_is_better = serializers.BooleanField(
-        required=False, help_text="Left out in snapshots of releases before 0.4."
+        required=False, help_text="Missing in snapshots from before release 0.4."
     )
 
 
@@ -170,50 +177,48 @@ class BoardSet(Shape):
     examples = serializers.IntegerField()
     date = serializers.DateField()
     is_provisional = serializers.BooleanField(
-        required=False, help_text="Its round was still judged when it was taken."
+        required=False, help_text="The set was taken while its round was still being judged."
     )
     judged = serializers.IntegerField(
-        required=False, allow_null=True, help_text="Examples of the round that were judged then."
+        required=False, allow_null=True, help_text="Judged examples of the round at that time."
     )
     to_judge = serializers.IntegerField(
-        required=False, allow_null=True, help_text="Of so many that others judge."
+        required=False, allow_null=True, help_text="Number of examples in the round to judge."
     )
     min_examples = serializers.IntegerField(
-        required=False, help_text="With fewer examples it is shown and never ranked by; 0: any."
+        required=False, help_text="Minimum number of examples to rank by. 0: none."
     )
-    counts = serializers.BooleanField(required=False, help_text="It has a weight.")
+    counts = serializers.BooleanField(required=False, help_text="The set has a weight.")
     is_sealed = serializers.BooleanField(
-        required=False, help_text="Its scores are rounded, and not all are shown."
+        required=False, help_text="Scores on the set are rounded, and some are hidden."
     )
     overlap = serializers.FloatField(
         required=False,
         allow_null=True,
-        help_text="The part of it (0-1) that is in seeds or released rounds; null: not known.",
+        help_text="Share (0-1) found in seed data or released rounds. null: unknown.",
     )
 
 
 class BoardRow(Shape):
-    """A model's row; percent, GiB and examples a second, as on the page."""
+    """A model's row on a board, in percent, GiB and examples per second as on the page."""
 
     id = serializers.UUIDField()
     model = serializers.CharField()
-    owner = serializers.CharField(
-        allow_blank=True, help_text="A pseudonym; empty: hidden, or none."
-    )
+    owner = serializers.CharField(allow_blank=True, help_text="A pseudonym. Empty: hidden or none.")
     team = serializers.CharField(
-        allow_blank=True, default="", help_text="For which it was submitted; empty: likewise."
+        allow_blank=True, default="", help_text="Team it was submitted for. Empty: hidden or none."
     )
     rank = serializers.CharField(
         allow_blank=True,
-        help_text="`2=` is shared; `2–4` are those open to a range; empty: not run.",
+        help_text="`2=` is a shared rank. `2–4` are possible ranks of a range. Empty: not run.",
     )
-    first = serializers.IntegerField(allow_null=True, help_text="The best rank left open.")
+    first = serializers.IntegerField(allow_null=True, help_text="Best possible rank.")
     last = serializers.IntegerField(allow_null=True)
     dynascore = BoardScore()
     points = serializers.DictField(
         child=serializers.FloatField(),
         required=False,
-        help_text="What each measured metric adds to the score, of mode anchored; else empty.",
+        help_text="What each metric adds to the score. Only in mode anchored.",
     )
     metrics = serializers.DictField(child=Interval())
     sets = serializers.DictField(child=serializers.DictField(child=Interval()))
@@ -224,14 +229,17 @@ class BoardRow(Shape):
     )
 
 
-class SeenRow(BoardRow):
+class CurrentBoardRow(BoardRow):
     """A row of the current board."""
 
     is_published = serializers.BooleanField()
 
 
 class Scale(Shape):
-    """The values at which a metric adds nothing and its full weight."""
+    """The values of a metric that add nothing to the score (`low`) and its full weight (`high`).
+
+    For costs, `low` is the larger number.
+    """
 
     low = serializers.FloatField()
     high = serializers.FloatField()
@@ -242,30 +250,34 @@ class Anchors(Shape):
 
     version = serializers.IntegerField()
     costs = serializers.IntegerField(
-        required=False, help_text="How often this site measured speed and memory; 0: as shipped."
+        required=False,
+        help_text="How often this site has measured speed and memory. 0: values as shipped.",
     )
     scales = serializers.DictField(child=Scale())
 
 
-class Kept(Shape):
+class StoredBoard(Shape):
     """A board as a snapshot stores it, with everything that its scores depend on."""
 
-    task = Named()
+    task = TaskReference()
     date = serializers.DateField()
-    code = serializers.CharField(help_text="The version of the code, with a digest of it.")
+    code = serializers.CharField(help_text="Version and digest of the code.")
     mode = serializers.ChoiceField(["anchored", "robust", "classic"])
     main = serializers.CharField()
     metrics = BoardMetric(many=True)
     weights = Weights()
     rates = serializers.DictField(child=serializers.FloatField(allow_null=True))
-    anchors = Anchors(required=False, allow_null=True, help_text="Of mode anchored.")
+    anchors = Anchors(required=False, allow_null=True, help_text="Only in mode anchored.")
     budgets = serializers.DictField(
         child=serializers.FloatField(),
         required=False,
-        help_text="By metric of which less is better: of the other modes, what it is taken from.",
+        help_text=(
+            "For metrics where less is better, the budget that the value is subtracted from. Not "
+            "in mode anchored."
+        ),
     )
     formula = serializers.CharField(
-        required=False, allow_blank=True, help_text="How the scores are made, in a sentence."
+        required=False, allow_blank=True, help_text="The formula of the scores, as a sentence."
     )
     pool = serializers.ListField(child=serializers.CharField())
     resamples = serializers.IntegerField()
@@ -275,14 +287,14 @@ class Kept(Shape):
     rows = BoardRow(many=True)
 
 
-class Seen(Kept):
+class CurrentBoard(StoredBoard):
     """The current board."""
 
-    rows = SeenRow(many=True)
+    rows = CurrentBoardRow(many=True)
 
 
 class ComparedModel(Shape):
-    """One of two models."""
+    """One of the two models in a comparison."""
 
     id = serializers.UUIDField()
     model = serializers.CharField()
@@ -291,34 +303,40 @@ class ComparedModel(Shape):
 
 
 class ComparedRow(Shape):
-    """A metric of both models on a set; the difference is a − b, in points."""
+    """A metric of both models on a set. The difference is a − b, in percentage points."""
 
     set = serializers.CharField()
     version = serializers.IntegerField()
     is_provisional = serializers.BooleanField(
-        help_text="The set's round was still judged when it was taken."
+        help_text="The set was taken while its round was still being judged."
     )
     judged = serializers.IntegerField(
-        allow_null=True, help_text="Examples of the round that were judged then."
+        allow_null=True, help_text="Judged examples of the round at that time."
     )
-    to_judge = serializers.IntegerField(allow_null=True, help_text="Of so many that others judge.")
+    to_judge = serializers.IntegerField(
+        allow_null=True, help_text="Number of examples in the round to judge."
+    )
     metric = serializers.CharField()
     is_rounded = serializers.BooleanField(help_text=ROUNDING_HELP)
     slice = serializers.CharField(allow_blank=True)
     a = Interval()
     b = Interval()
     difference = Interval()
-    p = serializers.FloatField(allow_null=True, help_text="Corrected for all tests; null: no test.")
+    p = serializers.FloatField(
+        allow_null=True, help_text="Corrected for multiple tests. null: not tested."
+    )
     p_uncorrected = serializers.FloatField(
-        allow_null=True, help_text="Of the test alone, as `method` names it."
+        allow_null=True, help_text="Uncorrected, from the test named in `method`."
     )
     correction = serializers.ChoiceField(
         ["holm", "benjamini-hochberg"],
         allow_blank=True,
-        help_text="Of p: Holm's over all rows, Benjamini and Hochberg's over slices.",
+        help_text="Correction of p: Holm over rows, Benjamini-Hochberg over slices.",
     )
     n = serializers.IntegerField(allow_null=True)
-    better = serializers.CharField(allow_blank=True, help_text="a, b, untested; empty: not clear")
+    better = serializers.CharField(
+        allow_blank=True, help_text="a, b or untested. Empty: not clear."
+    )
     method = serializers.CharField(allow_blank=True)
 
 
@@ -331,7 +349,7 @@ class ComparedExample(Shape):
     b = serializers.CharField(allow_blank=True)
     gold = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Where one may read what the models got wrong; else empty.",
+        help_text="Page with the models' errors. Empty: you can't see it.",
     )
 
 
@@ -342,12 +360,12 @@ class ComparedLoop(Shape):
     set = serializers.CharField()
 
 
-class Compared(Shape):
+class ModelComparison(Shape):
     """A comparison of two models."""
 
     a = ComparedModel()
     b = ComparedModel()
-    judge = BoardJudge(allow_null=True, help_text="Of the rows of llm_judge; else null.")
+    judge = BoardJudge(allow_null=True, help_text="For rows of llm_judge. Otherwise null.")
     rows = ComparedRow(many=True)
     slices = ComparedRow(many=True)
     tested_slices = serializers.IntegerField()
@@ -368,12 +386,14 @@ class RoundColumn(Shape):
     set = serializers.CharField(allow_null=True)
     sha256 = serializers.CharField(allow_null=True)
     is_provisional = serializers.BooleanField(
-        help_text="The round was still judged when its set was taken."
+        help_text="The set was taken while its round was still being judged."
     )
     judged = serializers.IntegerField(
-        allow_null=True, help_text="Examples of the round that were judged then."
+        allow_null=True, help_text="Judged examples of the round at that time."
     )
-    to_judge = serializers.IntegerField(allow_null=True, help_text="Of so many that others judge.")
+    to_judge = serializers.IntegerField(
+        allow_null=True, help_text="Number of examples in the round to judge."
+    )
     people = Interval()
     people_minus_best = Interval()
     best = serializers.CharField(allow_blank=True)
@@ -402,7 +422,9 @@ class RoundsMatrix(Shape):
 
     task = serializers.CharField()
     metric = serializers.CharField()
-    is_counting = serializers.BooleanField(help_text="Numbers of people are still being counted.")
+    is_counting = serializers.BooleanField(
+        help_text="We're still calculating the numbers of people."
+    )
     verdict = serializers.CharField()
     rounds = RoundColumn(many=True)
     models = RoundLine(many=True)
@@ -414,7 +436,7 @@ class DatedSide(Shape):
     rounds = serializers.ListField(child=serializers.IntegerField())
     n = serializers.IntegerField(help_text="Examples.")
     is_provisional = serializers.BooleanField(
-        help_text="One of its sets was taken while its round was judged."
+        help_text="A set was taken while its round was still being judged."
     )
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -422,7 +444,7 @@ class DatedSide(Shape):
 
 
 class DatedDifference(Shape):
-    """The difference of the first side and the second, in points, with a 95 % interval."""
+    """The first side's share minus the second's, in percentage points, with a 95% interval."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -439,7 +461,7 @@ class DatedModel(Shape):
     after = DatedSide()
     difference = DatedDifference()
     others = serializers.FloatField(
-        allow_null=True, help_text="The mean difference of the other models on the same sets."
+        allow_null=True, help_text="Mean difference of the other models on the same sets."
     )
 
 
@@ -457,13 +479,13 @@ class TrainingDates(Shape):
     """The models' results before and after their training dates, and on held-back rows."""
 
     task = serializers.CharField()
-    metric = serializers.CharField(help_text="Empty: none is a share of right answers.")
+    metric = serializers.CharField(help_text="Empty: no metric is an accuracy.")
     models = DatedModel(many=True)
     held_back = HeldBackModel(many=True)
 
 
 class PersonLine(Shape):
-    """A person of the ranking; rates run from 0 to 1."""
+    """A person in the ranking. Rates are from 0 to 1."""
 
     rank = serializers.CharField()
     name = serializers.CharField(source="standing.pseudonym")
@@ -473,7 +495,7 @@ class PersonLine(Shape):
     high = serializers.FloatField(source="standing.high")
     fooled = serializers.IntegerField(source="standing.fooled")
     tries = serializers.IntegerField(
-        source="standing.tries", help_text="Everything submitted, also what was withdrawn."
+        source="standing.tries", help_text="All submissions, including withdrawn ones."
     )
 
 
@@ -484,7 +506,7 @@ class TeamWeek(Shape):
     goal = serializers.IntegerField()
 
 
-class People(Shape):
+class PeopleRanking(Shape):
     """The ranking of the people who chose to appear in it; only they can see it."""
 
     in_ranking = serializers.BooleanField()

@@ -16,10 +16,10 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.web.api import Pages, read, versioned
-from core.web.form_fields import request_field
+from core.web.api import Pages, read, respond_with_version
+from core.web.form_fields import build_request_field
 from leaderboard.api.arenas import ArenaTable
-from leaderboard.api.schemas import Kept
+from leaderboard.api.schemas import StoredBoard
 from leaderboard.board.exports import write_snapshot_bibtex
 from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
@@ -36,22 +36,24 @@ class ListedSnapshot(serializers.ModelSerializer[Snapshot]):
         fields = ("number", "title", "description", "sha256", "made_at")
 
 
-class KeptArena(ArenaTable):
+class StoredArena(ArenaTable):
     """The models of an arena as a snapshot stores them."""
 
-    code = serializers.CharField(help_text="The version of the code, with a digest of it.")
+    code = serializers.CharField(help_text="Version and digest of the code.")
 
 
-@extend_schema_field(PolymorphicProxySerializer("KeptTable", [Kept, KeptArena], None))
+@extend_schema_field(PolymorphicProxySerializer("KeptTable", [StoredBoard, StoredArena], None))
 class TableField(serializers.Field[Any, Any, Any, Any]):
     """The table of a snapshot: a board, or the models of an arena."""
 
 
-class OneSnapshot(ListedSnapshot):
+class SnapshotDetail(ListedSnapshot):
     """A snapshot. The digest is that of `table` as JSON with sorted keys and no spaces."""
 
     bibtex = serializers.CharField()
-    changes = serializers.ListField(child=serializers.CharField(), help_text="Since the last one.")
+    changes = serializers.ListField(
+        child=serializers.CharField(), help_text="Changes since the previous snapshot."
+    )
     table = TableField()
 
     class Meta(ListedSnapshot.Meta):
@@ -61,8 +63,8 @@ class OneSnapshot(ListedSnapshot):
 class NewSnapshot(serializers.Serializer[Any]):
     """The title of a snapshot, and the reason for taking it."""
 
-    title = request_field(SnapshotForm, "title")
-    description = request_field(SnapshotForm, "description")
+    title = build_request_field(SnapshotForm, "title")
+    description = build_request_field(SnapshotForm, "description")
 
 
 class SnapshotPages(Pages):
@@ -108,7 +110,7 @@ class RefreezeView(APIView):
 class SnapshotView(APIView):
     is_public = True
 
-    @extend_schema(operation_id="snapshots_get", responses=OneSnapshot)
+    @extend_schema(operation_id="snapshots_get", responses=SnapshotDetail)
     def get(self, request: Request, code: str, number: int) -> Response:
         """Return a snapshot's board, digest, citation and changes, with an ETag."""
         task = find_task(request, code, kinds=ALL_KINDS)
@@ -116,7 +118,7 @@ class SnapshotView(APIView):
         page = reverse("leaderboard:snapshot", args=[code, number])
         address = request.build_absolute_uri(page)
 
-        def body() -> dict[str, Any]:
+        def build_body() -> dict[str, Any]:
             previous_snapshot = task.snapshots.filter(number__lt=number).first()
             changes: list[str] = []
             if previous_snapshot:
@@ -130,4 +132,4 @@ class SnapshotView(APIView):
                 "table": snapshot.table,
             }
 
-        return versioned(request, f"{snapshot.sha256} {address}", body)
+        return respond_with_version(request, f"{snapshot.sha256} {address}", build_body)

@@ -1,27 +1,27 @@
-"""What pages and the API show of an arena, cached between requests. Loads numpy only to rank."""
+"""Values of an arena for pages and the API, cached between requests. Loads numpy only to rank."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isnan, log
 from typing import Any, NamedTuple
 
+from django.core.cache import cache
 from django.db.models import Count, QuerySet
 from django.utils.translation import gettext as _
 
-from core.charts import Heat
-from core.data.adaptive_cache import Kept, kept_many
+from core.data.adaptive_cache import CachedResult, read_or_count_many
 from core.text.words import gettext_noop
 from leaderboard.models import Comparison, Contestant
 from tasks.models import Task
 
 LARGE_COMPARISONS = 2_000
-"""Comparisons above which a thread ranks the models."""
+"""The number of comparisons above which a thread ranks the models."""
 MIN_STYLED_BATTLES = 100
-"""Battles that a ranking with the style of answers held constant needs."""
+"""The fewest battles for a ranking with the style of answers held constant."""
 MAX_MATRIX_MODELS = 10
-"""The number of models in the matrix of wins: the first ones."""
+"""The most models in the matrix of wins; the best ones are shown."""
 EFFECT_FIELDS = ("effect", "low", "high")
 Table = Mapping[str, Any]
-"""A report for programs, with the shares of wins among the first models."""
+"""A report as JSON values, with the shares of wins among the first models."""
 
 
 class ArenaLine(NamedTuple):
@@ -33,7 +33,7 @@ class ArenaLine(NamedTuple):
     high: float | None
 
 
-class Size(NamedTuple):
+class ArenaSize(NamedTuple):
     """The numbers of comparisons and models of an arena. live: models that battles may draw."""
 
     comparisons: int
@@ -46,21 +46,28 @@ class Size(NamedTuple):
         return self.live > 1
 
 
-def read_cached_table(task: Task) -> Kept | None:
+def read_cached_table(task: Task) -> CachedResult | None:
     """Return the cached table of an arena; without comparisons it has no models.
 
     None while a large table is computed for the first time. At most three queries.
     """
     key = f"arena:{task.pk}"
 
-    def count(keys: Sequence[str]) -> Mapping[str, Any]:
+    def compute_tables(keys: Sequence[str]) -> Mapping[str, Any]:
         return {key: _compute_table(task)}
 
-    # Counted only up to the limit, which takes the same time for any arena.
+    # Counted only up to the limit, so the time does not depend on the arena's size.
     def is_slow(keys: Sequence[str]) -> bool:
         return task.comparisons.all()[: LARGE_COMPARISONS + 1].count() > LARGE_COMPARISONS
 
-    return kept_many([key], count, is_slow).get(key)
+    return read_or_count_many([key], compute_tables, is_slow).get(key)
+
+
+def read_ranks(task: Task) -> dict[str, int]:
+    """Return the models' ranks by name from the cached table; empty while it is not cached."""
+    cached_table: CachedResult | None = cache.get(f"arena:{task.pk}")
+    models = cached_table.numbers["models"] if cached_table else []
+    return {model["name"]: model["rank"] for model in models if model["rank"]}
 
 
 def _compute_table(task: Task) -> Table:
@@ -74,6 +81,7 @@ def _compute_table(task: Task) -> Table:
             "is_bounded": False,
             "unconnected": [],
             "wins": [],
+            "pair_battles": [],
             "style": None,
         }
     report = compute_report(task)
@@ -85,6 +93,8 @@ def _compute_table(task: Task) -> Table:
         "is_bounded": report.is_bounded,
         "unconnected": report.unconnected,
         "wins": shares,
+        # Only for the page: a share of few battles has no colour.
+        "pair_battles": report.pair_battles[:MAX_MATRIX_MODELS, :MAX_MATRIX_MODELS].tolist(),
         "style": _compute_style(task),
     }
 
@@ -93,20 +103,21 @@ def _compute_style(task: Task) -> Table | None:
     """Return the ranking with the style of answers held constant; None if battles are too few."""
     from leaderboard.arena.report import compute_style_report
 
-    # It fits four further effects, which few battles cannot tell from noise.
+    # It fits four more effects, which are noise with few battles.
     if task.comparisons.filter(style__isnull=False).count() < MIN_STYLED_BATTLES:
         return None
     report = compute_style_report(task)
     return {**report.as_json, "is_bounded": report.is_bounded, "effects": report.effects}
 
 
-def build_report_body(task: Task, cached_table: Kept) -> dict[str, Any]:
-    """Return the table with its task and its date."""
-    named = {"code": task.code, "name": task.name}
+def build_report_body(task: Task, cached_table: CachedResult) -> dict[str, Any]:
+    """Return the table for readers: with its task and date, and without the pairs' battles."""
+    numbers = dict(cached_table.numbers)
+    numbers.pop("pair_battles", None)
     return {
-        "task": named,
+        "task": {"code": task.code, "name": task.name},
         "date": cached_table.counted_at.date().isoformat(),
-        **cached_table.numbers,
+        **numbers,
     }
 
 
@@ -119,12 +130,12 @@ def build_arena_lines(table: Table) -> list[ArenaLine]:
 
 
 EFFECTS = {
-    "length": gettext_noop("An answer twice as long"),
+    "length": gettext_noop("Doubling the length of an answer"),
     "headings": gettext_noop("One heading instead of none"),
-    "lists": gettext_noop("One item of a list instead of none"),
-    "bold": gettext_noop("One bold stretch instead of none"),
+    "lists": gettext_noop("One list item instead of none"),
+    "bold": gettext_noop("One bold passage instead of none"),
 }
-"""What adds log 2 to a covariate."""
+"""For each covariate, a change that adds log 2 to it, in words."""
 
 
 def build_style_values(table: Table) -> Mapping[str, Any] | None:
@@ -140,35 +151,30 @@ def build_style_values(table: Table) -> Mapping[str, Any] | None:
     return {"lines": build_arena_lines(style), "battles": style["battles"], "effects": effects}
 
 
-def iter_win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
-    """Yield the rows of the win matrix: a model and its share of wins against each first model."""
-    # Only the first models have shares.
-    for model, shares in zip(table["models"], table["wins"], strict=False):
-        cells = []
-        for share in shares:
-            cells.append(Heat("–") if share is None else Heat(f"{share:.0%}", share))
-        yield model["name"], cells
-
-
 def list_arena_notices(table: Table) -> list[str]:
     """Return the notices that a reader of the strengths needs."""
     sentences = []
     if table["is_bounded"]:
         sentences.append(
             _(
-                "Some models won or lost everything, so their strengths would be infinite. Each "
-                "model has half a win and half a loss added against an imaginary one."
+                "Some models won or lost every battle. To keep strengths finite, we added "
+                "half a win and half a loss to each model."
             )
         )
     if names := ", ".join(table["unconnected"]):
-        text = _("Never compared with most models, so without a strength: %(names)s.")
+        text = _("Not enough comparisons for a strength: %(names)s.")
         sentences.append(text % {"names": names})
     if table["voters"] == 1:
-        sentences.append(_("One person voted, so there are no intervals and no ranks apart."))
+        sentences.append(
+            _(
+                "Only one person has voted. Confidence intervals need more voters, so all models "
+                "share a rank."
+            )
+        )
     return sentences
 
 
-def count_sizes(tasks: Collection[Task]) -> Mapping[int, Size]:
+def count_sizes(tasks: Collection[Task]) -> Mapping[int, ArenaSize]:
     """Return the size of each arena among the tasks by task id, cached for a short time.
 
     No queries without an arena, otherwise at most three.
@@ -177,19 +183,21 @@ def count_sizes(tasks: Collection[Task]) -> Mapping[int, Size]:
     if not arenas:
         return {}
 
-    def count(keys: Sequence[str]) -> Mapping[str, Size]:
-        pks = [arenas[key] for key in keys]
+    def compute_sizes(keys: Sequence[str]) -> Mapping[str, ArenaSize]:
+        arena_ids = [arenas[key] for key in keys]
         live_contestants = Contestant.objects.filter(is_live=True, target__isnull=False)
-        comparisons = _count_by_task(Comparison.objects.all(), pks)
-        models = _count_by_task(Contestant.objects.all(), pks)
-        live_models = _count_by_task(live_contestants, pks)
+        comparisons = _count_by_task(Comparison.objects.all(), arena_ids)
+        models = _count_by_task(Contestant.objects.all(), arena_ids)
+        live_models = _count_by_task(live_contestants, arena_ids)
         sizes = {}
-        for key, pk in zip(keys, pks, strict=True):
-            sizes[key] = Size(comparisons.get(pk, 0), models.get(pk, 0), live_models.get(pk, 0))
+        for key, pk in zip(keys, arena_ids, strict=True):
+            sizes[key] = ArenaSize(
+                comparisons.get(pk, 0), models.get(pk, 0), live_models.get(pk, 0)
+            )
         return sizes
 
-    counted = kept_many(list(arenas), count)
-    return {arenas[key]: each.numbers for key, each in counted.items()}
+    cached_sizes = read_or_count_many(list(arenas), compute_sizes)
+    return {arenas[key]: each.numbers for key, each in cached_sizes.items()}
 
 
 def _count_by_task(rows: QuerySet[Any], tasks: Sequence[int]) -> dict[int, int]:

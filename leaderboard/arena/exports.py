@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.files.tables import csv_text
+from core.files.tables import build_csv_text
 from leaderboard.board.exports import escape_latex
 
 Table = Mapping[str, Any]
@@ -13,7 +13,7 @@ STYLE_FIELDS = ("rank", "strength", "low", "high")
 
 
 def write_arena_csv(table: Table) -> str:
-    """Return a CSV row for each model; unknown values are empty."""
+    """Return CSV with a row for each model; unknown values are empty."""
     styled_models = {}
     if table["style"]:
         styled_models = {model["name"]: model for model in table["style"]["models"]}
@@ -22,7 +22,7 @@ def write_arena_csv(table: Table) -> str:
         cells = [model[name] for name in COLUMNS]
         cells += [styled_models.get(model["name"], {}).get(name) for name in STYLE_FIELDS]
         rows.append(cells)
-    return csv_text(rows)
+    return build_csv_text(rows)
 
 
 def write_arena_latex(table: Table, address: str = "") -> str:

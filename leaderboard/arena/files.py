@@ -36,10 +36,12 @@ def _read_header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     for name in COLUMNS:
         if name not in names:
-            raise BadRow(f"no column `{name}`; the first line names {', '.join(COLUMNS)}")
+            raise BadRow(
+                f"the column `{name}` is missing; the first line needs {', '.join(COLUMNS)}"
+            )
     for name in COLUMNS:
         if names.count(name) > 1:
-            raise BadRow(f"the column `{name}` is there twice; remove one of the two")
+            raise BadRow(f"the column `{name}` appears twice; remove one of them")
     return names
 
 
@@ -49,9 +51,9 @@ def _read_value(name: str, cell: str) -> str:
         return cell
     value = cell.strip()
     if FORBIDDEN_CHARACTERS.search(value):
-        raise BadRow("a control character or half a character; delete it")
+        raise BadRow("a control character or broken character; delete it")
     if len(value) > MAX_CELL_CHARS:
-        raise BadRow(f"{len(value)} characters; use {MAX_CELL_CHARS} at most")
+        raise BadRow(f"{len(value)} characters; the maximum is {MAX_CELL_CHARS}")
     # Names of models are shown to people, so they are checked like those on forms.
     if name in ("left", "right") and value:
         try:
@@ -59,7 +61,7 @@ def _read_value(name: str, cell: str) -> str:
         except UnfitName as error:
             raise BadRow(str(error)) from None
     if name == "winner" and value not in WINNERS:
-        raise BadRow(f"{value!r} is no winner; write one of: {', '.join(WINNERS)}")
+        raise BadRow(f"{value!r} is not a valid winner; use one of: {', '.join(WINNERS)}")
     return value
 
 
@@ -67,9 +69,9 @@ def _build_line(number: int, values: Mapping[str, str]) -> ComparisonLine | Line
     """Return the comparison of a line, or the error in it."""
     for name in COLUMNS:
         if name not in values:
-            return LineError(number, f"`{name}`: empty; fill it")
+            return LineError(number, f"`{name}`: the cell is empty; fill it in")
     if values["left"] == values["right"]:
-        return LineError(number, "`right`: the same model as `left`; name two models")
+        return LineError(number, "`right`: the same model as `left`; use two different models")
     return ComparisonLine(
         number=number,
         id=values["id"],

@@ -1,6 +1,6 @@
-"""An arena's models, ranked, also with the style of answers held constant. It loads numpy."""
+"""The ranking of an arena's models, also with the style of answers held constant. Loads numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from core.errors import Refused
 from leaderboard.arena.ranking import (
-    DRAWS,
+    DRAW_COUNT,
     LEFT,
     RIGHT,
     TIE,
     Floats,
     Interval,
-    Places,
+    PositionArray,
     Strength,
     Votes,
     rank_models,
@@ -29,6 +29,9 @@ SEED = 0
 STYLE_DRAWS = 200
 """Draws of the bootstrap with covariates, whose fits take longer."""
 OUTCOME_CODES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
+VoteRow = tuple[int, int, str, int, float]
+"""The ids of the left and the right model, the winner (see OUTCOME_CODES), the voter's id, and the
+weight of the vote."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ class Report:
     voters: int
     is_bounded: bool
     wins: NDArray[np.floating[Any]]
+    pair_battles: NDArray[np.intp]  # battles of each pair of models
     style: tuple[Interval, ...] = ()
-    """The effects of STYLE, where they are held constant."""
+    """The effects of the covariates; empty if they are not held constant."""
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -92,35 +96,47 @@ class Report:
         return [line.name for line in self.lines if line.strength.value is None]
 
 
-def compute_report(task: Task, *, draws: int = DRAWS) -> Report:
-    """Return the ranking of an arena's models. Raises Refused if there is no comparison."""
+def compute_report(task: Task, *, draws: int = DRAW_COUNT) -> Report:
+    """Return the ranking of an arena's models.
+
+    Raises Refused if the task is not an arena or has no comparisons.
+    """
     if task.config.kind != "arena":
-        raise Refused(f"The task {task.code!r} is no arena.", code="kind")
-    ids, votes = read_votes(task)
-    if not len(ids):
+        raise Refused(f"The task {task.code!r} is not an arena.", code="kind")
+    model_ids, votes = read_votes(task)
+    if not len(model_ids):
         raise Refused(f"The arena {task.code!r} has no comparisons yet.", code="empty")
-    return _build_report(_read_names(task, ids), votes, draws)
+    return _build_report(_read_names(task, model_ids), votes, draws)
 
 
 def compute_style_report(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
     """Return the ranking over comparisons with stored answers, with their style held constant.
 
-    Raises Refused if there is no such comparison.
+    Raises Refused if the task is not an arena or has no such comparisons.
     """
     if task.config.kind != "arena":
-        raise Refused(f"The task {task.code!r} is no arena.", code="kind")
-    ids, votes = read_votes(task, only_battles=True)
-    if not len(ids):
+        raise Refused(f"The task {task.code!r} is not an arena.", code="kind")
+    model_ids, votes = read_votes(task, only_battles=True)
+    if not len(model_ids):
         raise Refused(f"The arena {task.code!r} has no battles yet.", code="empty")
     rows = _select_comparisons(task, only_battles=True).values_list("style", flat=True)
-    # Both queries have the same order, so style and votes belong together by place.
+    # Both queries have the same order, so style and votes match by position.
     style = np.array([compute_log_ratios(row) for row in rows if row])
-    return _build_report(_read_names(task, ids), votes, draws, style)
+    return _build_report(_read_names(task, model_ids), votes, draws, style)
 
 
-def _read_names(task: Task, ids: Places) -> list[str]:
+def rank_rows(task: Task, rows: Iterable[VoteRow], *, draws: int = DRAW_COUNT) -> Report:
+    """Return the ranking of an arena's models from other votes than those of its people.
+
+    rows: at least one.
+    """
+    model_ids, votes = build_votes(rows)
+    return _build_report(_read_names(task, model_ids), votes, draws)
+
+
+def _read_names(task: Task, model_ids: PositionArray) -> list[str]:
     names = dict(task.contestants.values_list("pk", "name"))
-    return [names[pk] for pk in ids.tolist()]
+    return [names[pk] for pk in model_ids.tolist()]
 
 
 def _select_comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
@@ -130,33 +146,44 @@ def _select_comparisons(task: Task, only_battles: bool) -> QuerySet[Comparison]:
 
 def read_votes(
     task: Task, *, extra_ids: Sequence[int] = (), only_battles: bool = False
-) -> tuple[Places, Votes]:
-    """Return the ids of the compared models, in order, and the votes on them.
+) -> tuple[PositionArray, Votes]:
+    """Return the ids of the compared models, in ascending order, and the votes on them.
 
     extra_ids: ids of models to include even if they have not been compared yet. only_battles:
     leave out imported votes.
     """
     rows = _select_comparisons(task, only_battles)
-    left_ids, right_ids, outcome, voter = [], [], [], []
-    for left_id, right_id, winner, voter_id in rows.values_list(
-        "left_id", "right_id", "winner", "voter_id"
-    ):
+    columns = ("left_id", "right_id", "winner", "voter_id", "weight")
+    return build_votes(rows.values_list(*columns), extra_ids)
+
+
+def build_votes(
+    rows: Iterable[VoteRow], extra_ids: Sequence[int] = ()
+) -> tuple[PositionArray, Votes]:
+    """Return the ids of the models in the rows, in ascending order, and the votes on them.
+
+    extra_ids: ids of models to include even if no row has them.
+    """
+    left_ids, right_ids, outcome, voter, weights = [], [], [], [], []
+    for left_id, right_id, winner, voter_id, weight in rows:
         left_ids.append(left_id)
         right_ids.append(right_id)
         outcome.append(OUTCOME_CODES[winner])
         voter.append(voter_id)
+        weights.append(weight)
     size = len(left_ids)
-    # One call numbers both sides alike; `extra_ids` come last and are cut off again below.
-    ids, places = np.unique(
+    # One call numbers both sides the same way; `extra_ids` come last and are removed below.
+    model_ids, indices = np.unique(
         np.array(left_ids + right_ids + list(extra_ids), dtype=np.intp), return_inverse=True
     )
     votes = Votes(
-        left=places[:size],
-        right=places[size : 2 * size],
+        left=indices[:size],
+        right=indices[size : 2 * size],
         outcome=np.array(outcome, dtype=np.intp),
         voter=np.array(voter, dtype=np.intp),
+        weight=np.array(weights, dtype=float),
     )
-    return ids, votes
+    return model_ids, votes
 
 
 def _build_report(
@@ -165,12 +192,12 @@ def _build_report(
     """Rank the named models and count their battles."""
     count = len(names)
     ranking = rank_models(count, votes, style=style, seed=SEED, draws=draws)
-    # A matrix of counts per outcome, of which wins, ties and shares are sums.
-    tables = np.zeros((3, count, count))  # outcomes × left models × right models
-    np.add.at(tables, (votes.outcome, votes.left, votes.right), 1)
-    # A pair was shown either way round, so a table and its transpose are about the same pair.
-    ties = tables[TIE] + tables[TIE].T
-    wins = tables[LEFT] + tables[RIGHT].T
+    # A matrix of counts per outcome; wins, ties and shares are sums of these.
+    outcome_counts = np.zeros((3, count, count))  # outcomes × left models × right models
+    np.add.at(outcome_counts, (votes.outcome, votes.left, votes.right), 1)
+    # A pair was shown in both orders, so a table and its transpose are about the same pair.
+    ties = outcome_counts[TIE] + outcome_counts[TIE].T
+    wins = outcome_counts[LEFT] + outcome_counts[RIGHT].T
     battle_counts = wins + wins.T + ties
     shares = np.divide(
         wins + ties / 2,
@@ -179,19 +206,19 @@ def _build_report(
         where=battle_counts > 0,
     )
 
-    def key(place: int) -> tuple[float, float, str]:
-        strength = ranking.strengths[place]
+    def compute_sort_key(model_index: int) -> tuple[float, float, str]:
+        strength = ranking.strengths[model_index]
         # Models without a rank come last, equal ones in the order of their names.
-        return strength.rank or np.inf, -(strength.value or 0.0), names[place]
+        return strength.rank or np.inf, -(strength.value or 0.0), names[model_index]
 
-    order = sorted(range(count), key=key)
+    order = sorted(range(count), key=compute_sort_key)
     sums = np.stack([battle_counts, wins, ties]).sum(axis=2).astype(int)
     lines = []
-    for place in order:
-        battles_of_model, wins_of_model, ties_of_model = sums[:, place].tolist()
-        strength = ranking.strengths[place]
+    for model_index in order:
+        battles_of_model, wins_of_model, ties_of_model = sums[:, model_index].tolist()
+        strength = ranking.strengths[model_index]
         lines.append(
-            ReportLine(names[place], strength, battles_of_model, wins_of_model, ties_of_model)
+            ReportLine(names[model_index], strength, battles_of_model, wins_of_model, ties_of_model)
         )
     return Report(
         lines=tuple(lines),
@@ -199,5 +226,6 @@ def _build_report(
         voters=len(np.unique(votes.voter)),
         is_bounded=ranking.is_bounded,
         wins=shares[np.ix_(order, order)],
+        pair_battles=battle_counts[np.ix_(order, order)].astype(int),
         style=ranking.style,
     )

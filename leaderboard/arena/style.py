@@ -1,4 +1,4 @@
-"""How an answer looks, which may please people whatever the answer says. Pure."""
+"""The style of answers, which may influence people whatever the answers say. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ def measure_style(answers: Iterable[str]) -> dict[str, int]:
     counts = dict.fromkeys(COVARIATES, 0)
     for text in answers:
         counts["length"] += len(text)
-        # Marks in code are part of the code: `#` begins a comment there.
+        # Symbols in code are part of the code: `#` starts a comment there.
         prose = _CODE_BLOCK_PATTERN.sub("", text)
         for name, pattern in _MARK_PATTERNS.items():
             counts[name] += len(pattern.findall(prose))

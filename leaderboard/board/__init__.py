@@ -1,1 +1,1 @@
-"""The board of a task: its matrix of numbers, what a request asks of it, page and exports."""
+"""The board of a task: its matrix of numbers, the options of a request, its page and exports."""

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """A number with its 95 % interval. low, high: None without an interval or with few examples."""
+    """A number with its 95% interval. low, high: None without an interval or with few examples."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
 
-    def shares(self) -> Iterator[float | None]:
+    def iterate_shares(self) -> Iterator[float | None]:
         """Yield a percentage and the ends of its interval as shares (0-1)."""
         for number in self:
             yield None if number is None else number / 100
@@ -37,15 +37,15 @@ class BoardScore(NamedTuple):
 
 
 class MetricColumn(NamedTuple):
-    """One number of all models, by index, in plain lists, which the garbage collector skips."""
+    """A column of a board: the values of all models and the ends of their intervals, by index."""
 
     values: Sequence[float | None]
     low: Sequence[float | None]
     high: Sequence[float | None]
 
-    def cell(self, place: int) -> Cell:
-        """Return the number of the model at index `place`."""
-        return Cell(self.values[place], self.low[place], self.high[place])
+    def get_cell(self, model_index: int) -> Cell:
+        """Return the value and interval of the model at index `model_index`."""
+        return Cell(self.values[model_index], self.low[model_index], self.high[model_index])
 
 
 class ScoreColumn(NamedTuple):
@@ -57,25 +57,25 @@ class ScoreColumn(NamedTuple):
     least: Sequence[float | None]
     most: Sequence[float | None]
 
-    def cell(self, place: int) -> BoardScore:
-        """Return the score of the model at index `place`."""
+    def get_cell(self, model_index: int) -> BoardScore:
+        """Return the score of the model at index `model_index`."""
         return BoardScore(
-            self.values[place],
-            self.low[place],
-            self.high[place],
-            self.least[place],
-            self.most[place],
+            self.values[model_index],
+            self.low[model_index],
+            self.high[model_index],
+            self.least[model_index],
+            self.most[model_index],
         )
 
 
-class Metrics(Mapping[str, Cell]):
+class ModelMetrics(Mapping[str, Cell]):
     """A model's metrics over the weighted sets."""
 
-    def __init__(self, columns: Mapping[str, MetricColumn], place: int) -> None:
-        self._columns, self._place = columns, place
+    def __init__(self, columns: Mapping[str, MetricColumn], model_index: int) -> None:
+        self._columns, self._place = columns, model_index
 
     def __getitem__(self, name: str) -> Cell:
-        return self._columns[name].cell(self._place)
+        return self._columns[name].get_cell(self._place)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)

@@ -1,4 +1,4 @@
-"""The columns of a board: which may count, and where the numbers of the others come from."""
+"""The columns of a board: which of them may count, and where their numbers are stored."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -10,17 +10,17 @@ from evaluation.test_sets.shown_scores import CONSISTENCY
 from tasks.config.schema import DETAIL_COLUMNS
 
 Suite = EvaluationRun.Suite
-LESS_IS_BETTER = frozenset(
+LOWER_IS_BETTER_METRICS = frozenset(
     {"memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap"}
 )
-"""Columns of which less is better, except metrics that count errors (`Matrix.error_metrics`)."""
-COSTS = ("throughput", "memory")
+"""Columns for which lower is better, except metrics that count errors (`Matrix.error_metrics`)."""
+COST_METRICS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
 UPLOADED_RUNNER = "file"
 """The runner of uploaded predictions: nobody measured how fast they were made."""
 OWN_RUNNER_PREFIX = "own-"
-"""The beginning of the names of own workers' runners, who report speed and memory themselves."""
-EXTERNAL_RUNNERS = ("endpoint", OWN_RUNNER_PREFIX)
+"""The beginning of the names of own workers' runners, which report speed and memory themselves."""
+EXTERNAL_RUNNER_PREFIXES = ("endpoint", OWN_RUNNER_PREFIX)
 """The beginnings of the names of runners that are not machines of the site."""
 RUN_COLUMNS: Mapping[str, str] = {
     "throughput": "usage__examples_per_second",
@@ -29,7 +29,7 @@ RUN_COLUMNS: Mapping[str, str] = {
     "memory_mean": "usage__mean_bytes",
 }
 """Columns measured on a plain run as a whole, not in percent, and where a run stores them."""
-UNITS = [GIB if "bytes" in where else 1 for where in RUN_COLUMNS.values()]
+SIZE_UNITS = [GIB if "bytes" in where else 1 for where in RUN_COLUMNS.values()]
 DETAIL_METRICS = frozenset(chain.from_iterable(DETAIL_COLUMNS.values()))
 """Columns that detail another one: they have no weight, no order and no resamples."""
 COLUMN_BY_SUITE: Mapping[tuple[str, str], str] = {
@@ -45,4 +45,6 @@ COLUMN_BY_SUITE: Mapping[tuple[str, str], str] = {
 
 def select_drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     """Return the metrics that are resampled over examples and may count."""
-    return tuple(name for name in metrics if name not in COSTS and name not in DETAIL_METRICS)
+    return tuple(
+        name for name in metrics if name not in COST_METRICS and name not in DETAIL_METRICS
+    )

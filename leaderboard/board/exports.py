@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from core.files.tables import csv_text
+from core.files.tables import build_csv_text
 from core.text.words import gettext_noop
 from leaderboard.ranking.dynascore import MEMORY_BUDGET
 from leaderboard.ranking.formula import describe_formula, describe_priced_formula
@@ -14,7 +14,7 @@ from tasks.config.schema import CUSTOM_PREFIX
 Table = Mapping[str, Any]
 NUMBER_PARTS = ("value", "low", "high")
 VOLATILE_KEYS = ("date", "code", "formula", "budgets")
-"""Parts whose change alone makes a board no different; the last two follow from the others."""
+"""Parts that are ignored when boards are compared; the last two follow from other parts."""
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -26,13 +26,13 @@ UNITS = {
     "robustness_drop": "points", "fairness_gap": "points",
 }  # fmt: skip
 METHOD_NOTE = gettext_noop(
-    "Intervals (95%) are those of a bootstrap of the examples. A Dynascore's interval combines "
+    "Intervals (95%) come from a bootstrap over examples. A Dynascore's interval combines "
     "those of its metrics (MOVER)."
 )
-"""How the intervals of a board are made; docs/statistics.md has the details."""
+"""How the intervals of a board are computed; docs/statistics.md has the details."""
 PRECISE_METRICS = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
-AGREEMENT = {
+AGREEMENT_COLUMNS = {
     "kappa_low": "low",
     "kappa": "kappa",
     "kappa_high": "high",
@@ -42,8 +42,8 @@ AGREEMENT = {
 """Columns of a file about a judge, and the names of their values in a table."""
 
 
-def shows_same(before: Table, after: Table) -> bool:
-    """Return whether two boards show the same values."""
+def have_same_values(before: Table, after: Table) -> bool:
+    """Return whether two boards are the same in everything but VOLATILE_KEYS."""
     return _select_lasting_parts(before) == _select_lasting_parts(after)
 
 
@@ -57,32 +57,32 @@ def write_table_json(table: Table) -> str:
 
 
 def write_board_csv(table: Table) -> str:
-    """Return a CSV row for each model, with intervals; values that were not measured are empty."""
+    """Return CSV with a row for each model and intervals; unmeasured values are empty."""
     names = [metric["name"] for metric in table["metrics"]]
-    parts = _list_weighted_scales(table)
-    facts = [*_iter_judge_cells(table), *_iter_version_cells(table)]  # the same in each line
+    scaled_metrics = _list_weighted_scales(table)
+    shared_cells = [*_iter_judge_cells(table), *_iter_version_cells(table)]  # the same in each line
     heads = ["rank", "first", "last", "model", "owner", "team", "id"]
     heads += _list_number_heads("dynascore")
     heads += ["dynascore_least", "dynascore_most"]
     for name in names:
         heads += _list_number_heads(name)
-    heads += [f"points_{name}" for name in parts]
-    heads += [head for head, _ in facts]
+    heads += [f"points_{name}" for name in scaled_metrics]
+    heads += [head for head, _ in shared_cells]
     heads += ["in_the_loop", "not_run", "provisional", "formula"]
     rows = [heads]
-    # The same in each line, so that a line is complete when it is copied elsewhere.
+    # The same in each line, so that a line is complete even if it is copied elsewhere.
     early_note, words = _describe_early_sets(table), describe_table_formula(table)
     for row in table["rows"]:
         cells = [row[head] for head in ("rank", "first", "last", "model", "owner")]
-        cells += [row.get("team", ""), row["id"]]  # snapshots of former releases have no teams
+        cells += [row.get("team", ""), row["id"]]  # snapshots of earlier releases have no teams
         cells += _list_score_cells(row["dynascore"])
         for name in names:
             cells += [row["metrics"][name][part] for part in NUMBER_PARTS]
-        cells += [row.get("points", {}).get(name) for name in parts]
-        cells += [cell for _, cell in facts]
+        cells += [row.get("points", {}).get(name) for name in scaled_metrics]
+        cells += [cell for _, cell in shared_cells]
         cells += ["; ".join(row["in_the_loop"]), "; ".join(row["missing"]), early_note, words]
         rows.append(cells)
-    return csv_text(rows)
+    return build_csv_text(rows)
 
 
 def _list_weighted_scales(table: Table) -> list[str]:
@@ -109,7 +109,7 @@ def _iter_judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
     for metric in table["metrics"]:
         if judge := metric.get("judge"):
             yield f"{metric['name']}_judge", f"{judge['name']} ({judge['number']})"
-            for head, name in AGREEMENT.items():
+            for head, name in AGREEMENT_COLUMNS.items():
                 yield f"{metric['name']}_{head}", judge["agreement"][name]
 
 
@@ -129,7 +129,7 @@ def describe_judge(judge: Mapping[str, Any]) -> str:
     return f"judge {judge['number']}, {judge['name']}: {words} on {agreement['n']} examples"
 
 
-def describe_early(board_set: Table) -> str:
+def describe_early_set(board_set: Table) -> str:
     """Describe in English how much of a set's round was judged when the set was taken.
 
     Returns "" if the round was completely judged.
@@ -150,7 +150,7 @@ def _describe_early_sets(table: Table) -> str:
     """List the sets whose scores may still change, each with the judged share of its round."""
     sentences = []
     for each in select_provisional_sets(table["sets"]):
-        sentences.append(f"{each['name']} v{each['version']}: {describe_early(each)}")
+        sentences.append(f"{each['name']} v{each['version']}: {describe_early_set(each)}")
     return "; ".join(sentences)
 
 
@@ -186,7 +186,7 @@ def _format_latex_row(cells: Sequence[str]) -> str:
 
 
 def _select_counting_metrics(table: Table) -> list[Mapping[str, Any]]:
-    """Return the metrics with a weight and the main metric."""
+    """Return the main metric and those with a weight; all if the table has no weights."""
     weights = table.get("weights", {}).get("metrics")
     if weights is None:
         return list(table["metrics"])
@@ -202,7 +202,7 @@ def _explain_ranges(table: Table) -> str:
     for row in table["rows"]:
         score = row["dynascore"]
         if score["value"] is None and score.get("least") is not None:
-            return "Ranges: not every metric was measured; from the worst case to the best."
+            return "Ranges from the worst to the best case: not every metric was measured."
     return ""
 
 
@@ -227,7 +227,7 @@ def describe_table_formula(table: Table, **language: Any) -> str:
         return describe_formula(table["weights"]["metrics"], table["main"], anchors, **language)
     if not table.get("rates"):
         return ""
-    # Snapshots of former releases have no budgets; only memory had one then.
+    # Snapshots of earlier releases have no budgets; only memory had one then.
     budgets = table.get("budgets", {"memory": MEMORY_BUDGET})
     return describe_priced_formula(
         table["weights"]["metrics"], table["main"], table["rates"], budgets, **language
@@ -243,13 +243,14 @@ def choose_digits(name: str, value: float) -> int:
 
 def _format_latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
     value, low, high = (cell[part] for part in NUMBER_PARTS)
-    least, most = cell.get("least", value), cell.get("most", value)
-    if least is None or most is None:
+    lowest, highest = cell.get("least", value), cell.get("most", value)
+    if lowest is None or highest is None:
         return "--"
-    digits = choose_digits(name, least)
-    text = f"{least:.{digits}f}"
+    # Chosen once, so that both ends of a range have the same number of decimals.
+    digits = choose_digits(name, lowest)
+    text = f"{lowest:.{digits}f}"
     if value is None:
-        text += f"--{most:.{digits}f}"
+        text += f"--{highest:.{digits}f}"
     if low is None or high is None:
         return text
     return f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
@@ -261,7 +262,7 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of a_b\n")
     '50 \\% of a\\_b'
     """
-    # A line break in a name would end the comment or the row that it is in.
+    # A line break in a name would end the comment or the row.
     one_line = " ".join(text.split())
     return "".join(LATEX_ESCAPES.get(letter, letter) for letter in one_line)
 
@@ -271,7 +272,7 @@ def write_snapshot_bibtex(table: Table, number: int, title: str, sha256: str, ad
     code = table["task"]["code"]
     year, month, _ = table["date"].split("-")
     name = title or f"Leaderboard of {table['task']['name']}, snapshot {number}"
-    # BibTeX keys allow few letters.
+    # BibTeX keys allow few characters.
     key = re.sub(r"[^a-z0-9-]", "", f"dynabench-{code}-{number}")
     fields = {
         "title": f"{{{escape_latex(name)}}}",

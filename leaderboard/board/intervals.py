@@ -9,9 +9,9 @@ from leaderboard.board.matrix import Floats, Numbers
 from leaderboard.ranking.anchored import SCORE_DECIMALS
 
 Formula = Callable[[Mapping[str, Floats]], Floats]
-"""A score of each model by its metrics; it rises, or falls, all the way with each of them."""
+"""A function from metrics to a score of each model; it is monotone in each metric."""
 Ends = Mapping[str, tuple[Floats, Floats]]
-"""By metric the low and the high end of each model's interval."""
+"""The low and the high ends of all models' intervals, by metric."""
 
 
 def compute_mean_with_ends(
@@ -31,7 +31,7 @@ def compute_mean_with_ends(
     values = np.einsum("msk,sk->mk", value, weights)
     low = values - np.sqrt(np.einsum("msk,sk->mk", (value - low_ends) ** 2, weights**2))
     high = values + np.sqrt(np.einsum("msk,sk->mk", (high_ends - value) ** 2, weights**2))
-    for place, metric in np.argwhere(weights == 1):  # exactly: not up to the last digit
+    for place, metric in np.argwhere(weights == 1):  # exactly, without a tolerance
         low[:, metric], high[:, metric] = low_ends[:, place, metric], high_ends[:, place, metric]
     return values, low, high
 
@@ -43,11 +43,11 @@ def compute_correlations(draws: NDArray[np.float32]) -> Floats:
     """
     centred_draws = draws - draws.mean(axis=-1, keepdims=True)
     length = np.sqrt((centred_draws**2).sum(axis=-1, keepdims=True))
-    # Metrics that never vary have length 0, and keep their zeros.
+    # Metrics that never vary have length 0, and remain zeros.
     unit = centred_draws / np.where(length, length, 1)
     correlation: Floats = np.einsum("imd,jmd->ijm", unit, unit).astype(float)
     for metric in range(len(correlation)):
-        # Also of a metric without variance, or a score of it would lose its half-width.
+        # Even without variance, because its score would otherwise lose its half-width.
         correlation[metric, metric] = 1.0
     return correlation
 
@@ -55,12 +55,12 @@ def compute_correlations(draws: NDArray[np.float32]) -> Floats:
 def compute_ends(
     formula: Formula, values: Mapping[str, Floats], ends: Ends, correlation: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the interval of a formula whose metrics have intervals: method MOVER.
+    """Return the ends of a formula's interval from those of its metrics, by the MOVER method.
 
-    A metric contributes to the half-width as far as the score moves when that metric moves to an
-    end of its interval. The contributions add up as correlated errors do (Zou and Donner 2008,
-    equation 5), so a score of one metric has that metric's interval. Resamples give only the
-    correlations, which hardly move an end. correlation: of the metrics of `ends`, in their order.
+    A metric contributes as far as the score moves when that metric moves to an end of its interval.
+    The contributions add up as correlated errors do (Zou and Donner 2008, equation 5). So a score
+    of one metric has that metric's interval. Resamples give only the correlations, which hardly
+    move an end. correlation: the correlations of the metrics of `ends`, in their order.
     """
     score = formula(values)
     step_list = []
@@ -69,10 +69,10 @@ def compute_ends(
         to_high = formula({**values, name: high_end}) - score
         step_list.append([to_low, to_high])
     steps = np.array(step_list)  # metrics × low and high × models
-    # The correlation of two metrics of which one lowers the score counts with the other sign.
-    signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
+    # If one of two metrics lowers the score, their correlation changes its sign.
+    signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: metrics of which less is better
     signed_correlation = correlation * signs[:, None] * signs
-    # A metric of which less is better moves the score down by its high end.
+    # If less is better, the high end of the metric lowers the score.
     lower_length = _compute_length(np.minimum(0, steps.min(1)), signed_correlation)
     upper_length = _compute_length(np.maximum(0, steps.max(1)), signed_correlation)
     # Rounded: the last digits depend on how many models are summed at once.
@@ -81,10 +81,10 @@ def compute_ends(
     return low, high
 
 
-def _compute_length(parts: Floats, correlation: Floats) -> Floats:
-    """Return the square root of the correlated sum of products. parts: metrics × models."""
-    squared = np.einsum("im,ijm,jm->m", parts, correlation, parts)
-    length: Floats = np.sqrt(np.maximum(squared, 0))  # rounding may lead just below 0
+def _compute_length(contributions: Floats, correlation: Floats) -> Floats:
+    """Return the square root of the correlated sum of products. contributions: metrics × models."""
+    squared = np.einsum("im,ijm,jm->m", contributions, correlation, contributions)
+    length: Floats = np.sqrt(np.maximum(squared, 0))  # rounding may give just below 0
     return length
 
 
@@ -93,12 +93,12 @@ def compute_difference_ends(
 ) -> tuple[float, float]:
     """Return the ends of the interval of the difference of two numbers, by the MOVER method."""
     (first, second), ((first_low, first_high), (second_low, second_high)) = values, ends
-    below = _joint_half_width(first - first_low, second_high - second, correlation)
-    above = _joint_half_width(first_high - first, second - second_low, correlation)
+    below = _compute_joint_half_width(first - first_low, second_high - second, correlation)
+    above = _compute_joint_half_width(first_high - first, second - second_low, correlation)
     return first - second - below, first - second + above
 
 
-def _joint_half_width(first: float, second: float, correlation: float) -> float:
+def _compute_joint_half_width(first: float, second: float, correlation: float) -> float:
     """Combine the half-widths of two numbers into one side's half-width of their difference."""
     squared = first * first + second * second - 2 * correlation * first * second
     return float(max(0.0, squared) ** 0.5)

@@ -1,7 +1,7 @@
 """Weighted means of a board's metrics over its sets, with intervals and draws. It loads numpy.
 
-A number has one interval wherever it is shown. A metric on a set has the one that was stored with
-it, a mean over sets has one made of these.
+A number has the same interval wherever it is shown: a metric on a set has the stored one, and a
+mean over sets has one computed from these.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from leaderboard.board.intervals import compute_correlations, compute_mean_with_
 from leaderboard.board.matrix import Floats, Marks, Matrix
 
 MAX_CACHED = 16
-"""Weights whose rows are cached; those of 1,000 models take 3 MB."""
+"""The most weightings whose rows are cached; those of 1,000 models take 3 MB."""
 Draws = NDArray[np.float32]
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Means:
     columns: Mapping[str, MetricColumn]
 
     @property
-    def unsure(self) -> Marks:
+    def lacks_interval(self) -> Marks:
         """Return a mask, models × metrics, of values without an interval."""
         return np.isnan(self.low) & ~np.isnan(self.values)
 
@@ -50,46 +50,50 @@ class Means:
 
 
 def compute_means(matrix: Matrix, weights: Mapping[str, float]) -> Means:
-    """Return the means over counting sets. Draw i uses resample i of each set for all models."""
-    of_sets = tuple(weights.get(each.name, 0.0) for each in matrix.counting)
-    return memoise(matrix, of_sets, lambda: _compute_means(matrix, of_sets))
+    """Return the means over counting sets.
+
+    weights: the weights of sets by name; sets that are not named have no weight. Draw i uses
+    resample i of each set for all models.
+    """
+    set_weights = tuple(weights.get(each.name, 0.0) for each in matrix.counting_sets)
+    return memoise(matrix, set_weights, lambda: _compute_means(matrix, set_weights))
 
 
-def memoise(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
+def memoise(matrix: Matrix, key: Any, compute: Callable[[], T]) -> T:
     """Return the value cached with these numbers under the key; compute and cache it if missing."""
     memo = matrix.numbers.memo
     value: T | None = memo.get(key)
     if value is None:
-        # Readers move sliders: old weights seldom come back, so all of them go at once.
+        # Readers move sliders: old weights are seldom used again, so all entries go at once.
         if len(memo) >= MAX_CACHED:
             memo.clear()
-        value = memo[key] = make()
+        value = memo[key] = compute()
     return value
 
 
 def _compute_means(matrix: Matrix, weights: Sequence[float]) -> Means:
     """Compute the means. weights: one for each counting set."""
-    numbers, of_sets = matrix.numbers, np.array(weights)
-    # Sets without a weight may lack results; they must not turn a mean into NaN.
-    used_sets = np.flatnonzero(of_sets)
+    numbers, set_weights = matrix.numbers, np.array(weights)
+    # Sets without a weight may lack results, which must not turn a mean into NaN.
+    used_sets = np.flatnonzero(set_weights)
     # A set without enough examples for a metric has no weight in that metric's mean.
-    shares = of_sets[:, None] * ~numbers.undefined[: len(of_sets)]  # sets × metrics
+    shares = set_weights[:, None] * ~numbers.undefined[: len(set_weights)]  # sets × metrics
     total = shares.sum(axis=0)
     shares /= np.where(total, total, 1)
     values, low, high = compute_mean_with_ends(numbers, used_sets, shares[used_sets])
     for array in (values, low, high):
         array[:, total == 0] = np.nan
     draws = []
-    for place, metric in enumerate(matrix.drawn):
-        of_metric = shares[:, matrix.metrics.index(metric)].astype(np.float32)
+    for metric_index, metric in enumerate(matrix.drawn_metrics):
+        metric_shares = shares[:, matrix.metrics.index(metric)].astype(np.float32)
         # Resample n of a mean is made of resample n of each set.
-        draws.append(np.tensordot(of_metric, numbers.draws[:, place], axes=1))
+        draws.append(np.tensordot(metric_shares, numbers.draws[:, metric_index], axes=1))
     columns = {}
-    for place, metric in enumerate(matrix.metrics):
+    for metric_index, metric in enumerate(matrix.metrics):
         columns[metric] = MetricColumn(
-            replace_nan(values[:, place]),
-            replace_nan(low[:, place]),
-            replace_nan(high[:, place]),
+            replace_nan(values[:, metric_index]),
+            replace_nan(low[:, metric_index]),
+            replace_nan(high[:, metric_index]),
         )
     return Means(values, low, high, np.stack(draws), tuple(used_sets.tolist()), columns)
 
@@ -111,6 +115,6 @@ def replace_nan(values: Floats) -> list[Any]:
 
 
 def compute_main_errors(matrix: Matrix, means: Means) -> dict[str, float]:
-    """Return standard errors of the main metric, by id of the model."""
-    errors = means.draws[matrix.drawn.index(matrix.main)].std(axis=-1, ddof=1).tolist()
+    """Return the standard errors of the main metric, by model id."""
+    errors = means.draws[matrix.drawn_metrics.index(matrix.main)].std(axis=-1, ddof=1).tolist()
     return {str(model.id): error for model, error in zip(matrix.models, errors, strict=True)}

@@ -1,4 +1,4 @@
-"""The result of one model for programs that wait for it: place and numbers, or why there are none.
+"""The result of one model for programs that wait for it: rank and numbers, or why there are none.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import filter_counting_runs
-from evaluation.submissions.progress import Progress, add_wait, describe_progress
+from evaluation.submissions.progress import Progress, add_queue_position, describe_progress
 from evaluation.submissions.selectors import keep_latest_runs, list_runs
 from evaluation.submissions.visibility import (
     Viewer,
@@ -21,9 +21,9 @@ from evaluation.submissions.visibility import (
 from evaluation.test_sets.shown_scores import list_scores
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import COLUMN_BY_SUITE as COLUMNS
-from leaderboard.board.columns import COSTS, DETAIL_METRICS, RUN_COLUMNS
-from leaderboard.board.exports import describe_early
-from leaderboard.board.matrix import Matrix, score_matrix
+from leaderboard.board.columns import COST_METRICS, DETAIL_METRICS, RUN_COLUMNS
+from leaderboard.board.exports import describe_early_set
+from leaderboard.board.matrix import Matrix, read_matrix
 from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.ranked import RankedBoard, RankedModel, rank_board
 from leaderboard.board.sets import BoardSet
@@ -33,7 +33,7 @@ from tasks.models import Round
 from tasks.permissions import Person
 from tasks.selectors import find_opened_rounds
 
-AXES = (*COSTS, "fairness", "robustness")
+AXES = (*COST_METRICS, "fairness", "robustness")
 OTHER_METRICS = (*AXES, *sorted(DETAIL_METRICS))
 """Metrics that are given separately, as means over the sets with a weight."""
 CORRECTNESS_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
@@ -41,7 +41,7 @@ CORRECTNESS_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
 DIGITS = 6
 EMPTY_CELL = Cell(None)
 RoundResult = tuple[float | None, str]
-"""A model's number for a round (0-1), and a note: what to know of it, or why there is none."""
+"""A model's result on a round (0-1), and a note on it or the reason why it is missing."""
 
 
 class _Lookup(NamedTuple):
@@ -53,16 +53,18 @@ class _Lookup(NamedTuple):
 
 
 def build_model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
-    """Return a model's results on its board, by the board's opening weights.
+    """Return a model's results on its board, with the board's opening weights.
 
     Unknown values are None, and `notes` gives the reasons. An unpublished model is ranked among the
     published ones, as its owner sees it. Rates are 0-1, the Dynascore is as on the board.
     """
     task, runs = submission.task, list_runs(submission)
-    lookup = _look_up(submission, user)
+    lookup = _find_on_board(submission, user)
     matrix, row = lookup.matrix, lookup.row
-    # The evaluation may be over before a worker has renewed the board.
-    progress = _await_board(add_wait(describe_progress(submission, runs), runs), runs, matrix, row)
+    # The evaluation may end before a worker has renewed the board.
+    progress = _add_board_wait(
+        add_queue_position(describe_progress(submission, runs), runs), runs, matrix, row
+    )
     rounds = _build_round_results(matrix, row, find_opened_rounds([task]))
     score = row.dynascore if row else BoardScore(None)
     return {
@@ -86,10 +88,10 @@ def build_model_results(submission: Submission, viewer: Viewer, user: Person) ->
     }
 
 
-def _look_up(submission: Submission, user: Person) -> _Lookup:
-    """Find a model's row on its board, by the board's opening weights."""
+def _find_on_board(submission: Submission, user: Person) -> _Lookup:
+    """Find a model's row on its board, ranked with the board's opening weights."""
     task = submission.task
-    matrix = score_matrix(task, None if submission.is_published else user)
+    matrix = read_matrix(task, None if submission.is_published else user)
     board = rank_board(matrix, choose_opening_weights(task, matrix))
     for row in board.rows:
         if submission.pk in row.model.files:
@@ -97,12 +99,12 @@ def _look_up(submission: Submission, user: Person) -> _Lookup:
     return _Lookup(matrix, board, None)
 
 
-def _await_board(
+def _add_board_wait(
     progress: Progress, runs: Sequence[EvaluationRun], matrix: Matrix, row: RankedModel | None
 ) -> Progress:
-    """Return the progress; it is not over until the board has every result of the model.
+    """Return the progress, which is not over until the board has every result of the model.
 
-    If two evaluations end at once, the numbers are read again when the board is renewed.
+    Results of evaluations that end at once may reach the board only when it is renewed.
     """
     if not progress.is_over or row is None:
         return progress
@@ -110,10 +112,13 @@ def _await_board(
         run.version_id for run in runs if run.suite == "plain" and run.outcome == Outcome.OK
     }
     numbers = matrix.numbers
-    for place, board_set in enumerate(matrix.sets):
-        is_read = numbers.runners[row.place, place] or numbers.kept_back[row.place, place]
+    for set_index, board_set in enumerate(matrix.sets):
+        is_read = (
+            numbers.runners[row.model_index, set_index]
+            or numbers.kept_back[row.model_index, set_index]
+        )
         if board_set.version_id in finished_versions and not is_read:
-            sentence = "The board is renewed."
+            sentence = "The leaderboard is being updated."
             return replace(progress, phase="renewing", sentence=sentence, is_over=False)
     return progress
 
@@ -127,42 +132,44 @@ def _build_round_results(
     """
     metric = next((name for name in CORRECTNESS_METRICS if name in matrix.metrics), None)
     states = {round.number: round.state for round in rounds}
-    places = {each.round: place for place, each in enumerate(matrix.sets) if each.round}
+    set_index_by_round = {
+        each.round: set_index for set_index, each in enumerate(matrix.sets) if each.round
+    }
     results = {}
     for number in sorted({1, *states}):
-        if number in places:
-            results[number] = _build_round_result(matrix, row, places[number], metric)
+        if number in set_index_by_round:
+            results[number] = _build_round_result(matrix, row, set_index_by_round[number], metric)
         else:
             results[number] = None, _explain_missing_set(number, states.get(number))
     return results
 
 
 def _build_round_result(
-    matrix: Matrix, row: RankedModel | None, place: int, metric: str | None
+    matrix: Matrix, row: RankedModel | None, set_index: int, metric: str | None
 ) -> RoundResult:
     """Return a model's result on a round's set, or the reason why it has none."""
-    board_set, numbers = matrix.sets[place], matrix.numbers
+    board_set, numbers = matrix.sets[set_index], matrix.numbers
     if metric is None:
-        return None, f"none of this task's metrics is an accuracy; see scores[{board_set.name!r}]."
+        return None, f"this task has no accuracy metric; see scores[{board_set.name!r}]."
     if row is None:
         return None, f"not run on {board_set.title}."
-    cell = read_cell(matrix, row.place, place, metric)
+    cell = read_cell(matrix, row.model_index, set_index, metric)
     if cell.value is not None:
         return round(cell.value / 100, DIGITS), " ".join(_iter_warnings(board_set))
-    if numbers.kept_back[row.place, place]:
-        return None, f"kept back: {board_set.title} is sealed."
-    older = " (only an older version was)" if numbers.outdated[row.place, place] else ""
+    if numbers.kept_back[row.model_index, set_index]:
+        return None, f"hidden, because {board_set.title} is sealed."
+    older = " (only on an older version)" if numbers.outdated[row.model_index, set_index] else ""
     return None, f"not run on {board_set.title}{older}."
 
 
 def _iter_warnings(board_set: BoardSet) -> Iterator[str]:
     """Yield warnings for readers of the result on a round's set."""
-    if words := describe_early(asdict(board_set)):
-        yield f"{words}: {board_set.title} was taken before its round was judged to the end."
+    if words := describe_early_set(asdict(board_set)):
+        yield f"{words}: {board_set.title} was taken before judging of its round ended."
     if board_set.is_small:
         yield (
-            f"{board_set.title} has {board_set.size} examples; a board ranks by a round's set of "
-            f"{board_set.least}."
+            f"{board_set.title} has {board_set.size} examples; a set counts for the "
+            f"ranking from {board_set.min_examples}."
         )
     if board_set.is_sealed:
         yield f"{board_set.title} is sealed, so the number is rounded."
@@ -171,40 +178,42 @@ def _iter_warnings(board_set: BoardSet) -> Iterator[str]:
 def _explain_missing_set(number: int, state: str | None) -> str:
     """Explain why a round has no set."""
     if state is None:
-        return f"round {number} has not opened yet."
+        return f"round {number} hasn't opened yet."
     if state in (Round.State.OPEN, Round.State.PAUSED):
         return (
-            f"round {number} is not over. When it is closed its verified examples become a set, "
-            "on which models are run."
+            f"round {number} is still running. When it closes, its confirmed examples "
+            "become a test set for models."
         )
     if state == Round.State.CLOSED:
         return (
-            f"round {number} is closed and has no set yet. It gets one when all its examples are "
-            "decided, or when its owners take it as it is."
+            f"round {number} is closed but has no test set yet. It gets one when all "
+            "examples are decided, or when its owners create it earlier."
         )
-    return f"round {number} has no set whose results are shown."
+    return f"round {number} has no test set with visible results."
 
 
 def _build_scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     """Return values by set and metric, each with its interval and its number of examples."""
     if row is None:
         return {}
-    by_set: dict[str, Any] = {}
+    scores_by_set: dict[str, Any] = {}
     sizes = _read_worst_part_sizes(matrix, row)
-    for place, board_set in enumerate(matrix.sets):
+    for set_index, board_set in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
             if name == LLM_JUDGE:  # never without the agreement: /models/<id>/llm-scores/
                 continue
-            cell = _convert_to_share(name, read_cell(matrix, row.place, place, name))
+            cell = _convert_to_share(name, read_cell(matrix, row.model_index, set_index, name))
             if cell.value is None:
                 continue
-            # Means over all examples count them; costs have no count, so they are of the whole set.
-            counted = int(matrix.numbers.n[row.place, place, column]) or board_set.size
-            n = sizes.get((board_set.version_id, name), counted)
+            # Means over all examples have a count; costs have none, so they are of the whole set.
+            example_count = (
+                int(matrix.numbers.n[row.model_index, set_index, column]) or board_set.size
+            )
+            n = sizes.get((board_set.version_id, name), example_count)
             is_rounded = board_set.is_sealed and name not in RUN_COLUMNS
             score = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
-            by_set.setdefault(board_set.name, {})[name] = score
-    return by_set
+            scores_by_set.setdefault(board_set.name, {})[name] = score
+    return scores_by_set
 
 
 def _read_worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
@@ -214,10 +223,10 @@ def _read_worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, 
     with_sets = filter_counting_runs(runs).select_related(
         "version__evaluation_set__task", "version__dataset"
     )
-    # A log may have megabytes, and a dataset's numbers are large; neither is needed here.
+    # Logs and a dataset's numbers are large, and neither is needed here.
     lean_runs = with_sets.defer("log", "version__dataset__numbers")
     sizes = {}
-    for score in list_scores(lean_runs, exact=False):
+    for score in list_scores(lean_runs, is_exact=False):
         axis = score.run.suite, score.metric
         if axis in COLUMNS and not score.kind and not score.slice:
             sizes[score.run.version_id, COLUMNS[axis]] = score.n
@@ -244,7 +253,7 @@ def _iter_notes(
 ) -> Iterator[str]:
     """Yield the reasons for values that are None, and other remarks on the numbers."""
     if not progress.is_over:
-        yield "It is not over yet, so numbers may be missing or change."
+        yield "Evaluations are still running, so numbers may be missing or change."
     yield from _iter_score_notes(lookup, progress)
     for number, (_value, note) in rounds.items():
         if note:
@@ -254,9 +263,7 @@ def _iter_notes(
     metrics = lookup.row.metrics
     for name in AXES:
         if name in metrics and metrics[name].value is None:
-            yield (
-                f"{name}: not measured on every set with a weight, or not in a way that compares."
-            )
+            yield (f"{name}: not measured on every weighted set, or not in a comparable way.")
     for name in AXES:
         if name not in metrics:
             yield f"{name}: not a metric of this task."
@@ -269,14 +276,14 @@ def _iter_score_notes(lookup: _Lookup, progress: Progress) -> Iterator[str]:
     if row is None:
         yield f"dynascore: {progress.sentence}"
     elif row.dynascore.least is None:
-        reason = "there is no set yet"
+        reason = "the task has no test set yet"
         if row.missing:
             reason = f"not run: {', '.join(row.missing)}"
         elif lookup.matrix.sets:
-            reason = "no set is large enough to rank by"
+            reason = "no test set is large enough for the ranking"
         yield f"dynascore: {reason}."
     elif row.dynascore.is_range:
-        yield f"dynascore: a range, as it was not measured on: {', '.join(row.missing)}."
+        yield f"dynascore: a range, because these were not measured: {', '.join(row.missing)}."
 
 
 def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
@@ -289,20 +296,23 @@ def _build_error(
 ) -> dict[str, Any] | None:
     """Return the result of the failed check or of the first evaluation without a score.
 
-    For members only. Perturbed evaluations come last, because they depend on the plain one.
+    None for readers who are not members, for withdrawn models, and if nothing failed. Perturbed
+    evaluations come last, because they depend on the plain one.
     """
     if not viewer.is_inside or submission.withdrawn_at:
         return None
     if submission.state != Submission.State.DONE:
         return _build_job_body(submission, submission.outcome, limit="", measured="")
-    # The sort is stable, so within each group the order of the runs stays.
+    # The sort is stable, so runs keep their order within each group.
     plain_first = sorted(
         keep_latest_runs(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN
     )
     for run in plain_first:
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer):
-            seen = hide_model_output(run, viewer)
-            return _build_job_body(seen, seen.outcome, limit=seen.limit, measured=seen.measured)
+            shown_run = hide_model_output(run, viewer)
+            return _build_job_body(
+                shown_run, shown_run.outcome, limit=shown_run.limit, measured=shown_run.measured
+            )
     return None
 
 

@@ -1,45 +1,43 @@
-"""Sentences about the numbers of a board. In English: snapshots keep them."""
+"""Sentences about the numbers of a board, in English, because snapshots store them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from django.utils.translation import gettext_noop
 
-from evaluation.contract import LEAST_RESAMPLED
-from leaderboard.board.columns import COSTS
+from evaluation.contract import MIN_RESAMPLED_EXAMPLES
+from leaderboard.board.columns import COST_METRICS
 from leaderboard.board.exports import METHOD_NOTE
 from leaderboard.board.matrix import Matrix
 from leaderboard.ranking.dynascore import Rates, Rule
 
 PART_NAMES = {"fairness": "two groups", "robustness": "a kind"}
-"""For each metric of a worst part, what a set must have."""
+"""The parts that a set must have for each metric of worst parts, in words."""
 
 
 def explain_sets(matrix: Matrix) -> Iterator[str]:
     """Yield notices about the sets, in English because snapshots store them."""
     has_small = any(board_set.is_small for board_set in matrix.sets)
-    if matrix.sets and not matrix.counting:
-        yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
-    elif not matrix.has_weighted and not has_small and matrix.counting:
+    if matrix.sets and not matrix.counting_sets:
+        yield gettext_noop("No test set has enough examples for a ranking yet.")
+    elif not matrix.has_weighted_set and not has_small and matrix.counting_sets:
         yield gettext_noop(
-            "The owner has chosen no set to rank by yet, so every set that is shown counts."
+            "The task's owner hasn't chosen test sets to rank by, so all sets shown here count."
         )
     elif has_small:
-        yield gettext_noop(
-            "A round's set with too few examples is shown and never ranked by; the others count."
-        )
+        yield gettext_noop("Test sets with too few examples are shown but don't count.")
     if matrix.numbers.is_provisional:
         yield gettext_noop(
-            "Some results are new: their intervals and ranks are provisional for some minutes."
+            "Some results are new. Their intervals and ranks are provisional for a few minutes."
         )
     if any(board_set.is_provisional for board_set in matrix.sets):
         yield gettext_noop(
-            "A round is still being judged: the numbers of its set are provisional and may change."
+            "A round is still being judged, so results on its test set are provisional."
         )
 
 
 def explain_method(matrix: Matrix) -> Iterator[str]:
-    """Yield a notice on how intervals are computed, if there are any."""
-    if matrix.models and matrix.counting:
+    """Yield a notice on how intervals are computed, if the board has any."""
+    if matrix.models and matrix.counting_sets:
         yield METHOD_NOTE
 
 
@@ -47,30 +45,34 @@ def explain_ranges(*, has_ranges: bool) -> Iterator[str]:
     """Yield a notice on why some scores are ranges."""
     if has_ranges:
         yield gettext_noop(
-            "Some models were not measured on every metric. Their scores and ranks are shown as "
-            "ranges, from the worst case to the best."
+            "Some models weren't measured on every metric. Their scores and ranks are ranges "
+            "from worst to best case."
         )
 
 
 def explain_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
-    """Yield notices about the sets and the models that the exchange rates depend on."""
+    """Yield the notices about sets, and one for each weighted metric that has no exchange rate.
+
+    In robust mode, another notice warns of rates that are not frozen, or that depend on a single
+    reference model.
+    """
     yield from explain_sets(matrix)
     # Notices begin with the metric's name. Frozen rates come without them.
     by_metric = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():
         if weight and not rates.values.get(name):
-            usual = f"{name} is left out and the other weights count more: {reason}."
+            usual = f"{name} doesn't count, so the other weights count more: {reason}."
             yield by_metric.get(name, usual)
     if rule.mode != "robust":
         return
     if not matrix.frozen:
         yield gettext_noop(
-            "The exchange rates are not frozen yet: each further model may change all scores."
+            "The exchange rates aren't frozen yet, so each new model may change all scores."
         )
     elif matrix.frozen.is_sensitive:
         yield gettext_noop(
-            "Without one of the reference models the best of them stand in another order."
+            "Without one of the reference models, the top models would be in a different order."
         )
 
 
@@ -79,29 +81,29 @@ def explain_parts(undefined_metrics: Iterable[str], weights: Mapping[str, float]
     for name in undefined_metrics:
         if weights.get(name):
             yield (
-                f"{name} is left out and the other weights count more: no weighted set has "
-                f"{PART_NAMES[name]} with {LEAST_RESAMPLED} examples."
+                f"{name} doesn't count, so the other weights count more. No weighted test "
+                f"set has {PART_NAMES[name]} with {MIN_RESAMPLED_EXAMPLES} examples."
             )
 
 
 def explain_costs(matrix: Matrix, used_weights: Mapping[str, float]) -> Iterator[str]:
-    """Yield a notice if speed and memory are scaled by another machine or another kind of run."""
+    """Yield a notice if the scale of speed and memory comes from another machine or runner."""
     pool = matrix.pool
-    if pool is None or pool.is_plain or not any(name in used_weights for name in COSTS):
+    if pool is None or pool.is_plain or not any(name in used_weights for name in COST_METRICS):
         return
-    if not pool.costs:
+    if not pool.cost_version:
         yield gettext_noop(
-            "Speed and memory are on the scale of another machine: nobody has measured the "
-            "reference models here yet, which manage.py measure_anchors does."
+            "Speed and memory use another machine's scale. An operator can measure the "
+            "reference models here with manage.py measure_anchors."
         )
     elif matrix.numbers.runner not in ("", pool.runner):
         yield gettext_noop(
-            "The reference models were run in another way than the models here, so speed and "
-            "memory compare badly: manage.py measure_anchors runs them again."
+            "The reference models ran in a different environment, so speed and memory are "
+            "hard to compare. An operator can run manage.py measure_anchors."
         )
 
 
-def select_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
+def select_weighted_notices(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
     """Yield the notices about metrics that have a weight."""
     for notice in notices:
         metric = notice.partition(" ")[0]

@@ -8,14 +8,14 @@ from django.shortcuts import get_object_or_404
 from leaderboard.ranking.weights import Weighting, build_opening_weights, restore_saved_weights
 from tasks.models import Task
 
-if TYPE_CHECKING:  # it loads numpy
+if TYPE_CHECKING:  # because it loads numpy
     from leaderboard.board.matrix import Matrix
 
 
 def choose_opening_weights(task: Task, matrix: "Matrix") -> Weighting:
     """Return the weights that the task's owner chose."""
-    sets = [each.name for each in matrix.counting]
-    return build_opening_weights(matrix.weighable, task.config.weights, sets)
+    sets = [each.name for each in matrix.counting_sets]
+    return build_opening_weights(matrix.weighable_metrics, task.config.weights, sets)
 
 
 def find_start_weights(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
@@ -23,7 +23,7 @@ def find_start_weights(task: Task, matrix: "Matrix", fork: str | None) -> Weight
     start = choose_opening_weights(task, matrix)
     if not fork:
         return start
-    if not fork.isprintable():  # PostgreSQL takes no NUL
+    if not fork.isprintable():  # PostgreSQL refuses NUL
         raise Http404
     saved = get_object_or_404(task.forks, name=fork)
     return restore_saved_weights(saved.metrics, saved.evaluation_sets, start)

@@ -16,11 +16,12 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     # Translators: adjective: a model that answers fast
     gettext_noop("Fast"): ("throughput",),
     gettext_noop("Robust"): ("robustness",),
-    # Translators: a person who judges fairly
+    # Translators: adjective: a model that treats groups of people alike
     gettext_noop("Fair"): ("fairness",),
 }
-"""By title, the metrics that count as much as the main one; all others count nothing. A title may
-name the main metric.
+"""By title, the metrics that count as much as the main one; others have the weight 0.
+
+A title may contain the name of the main metric.
 """
 FULL_WEIGHT = 4.0
 """The weight of each metric that counts."""
@@ -37,14 +38,14 @@ class Preset:
 
 def iter_presets(board_request: BoardRequest, main_metric: str) -> Iterator[Preset]:
     """Yield the opening weights, then the presets whose metrics the task has."""
-    yield _build_preset(board_request, _("Owner's"), board_request.start)
+    yield _build_preset(board_request, _("Owner’s weights"), board_request.start)
     for title, other_metrics in PRESETS.items():
         if not set(other_metrics) <= board_request.start.metrics.keys():
             continue  # the task lacks one of them
         metrics = {}
         for name in board_request.start.metrics:
             is_weighted = name == main_metric or name in other_metrics
-            # All are named, because what a query leaves out keeps the owner's weight.
+            # All are listed, because metrics missing from a query keep the owner's weight.
             metrics[name] = FULL_WEIGHT if is_weighted else 0.0
         words = _(title) % {"metric": in_words(main_metric)}
         yield _build_preset(board_request, words, Weighting(metrics, board_request.weighting.sets))

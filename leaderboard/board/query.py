@@ -1,4 +1,4 @@
-"""What a request asks of a leaderboard: weights, order, page and plot, as they stand in its URL."""
+"""The request for a leaderboard, as its URL states it: weights, order, page and plot."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Literal
 from urllib.parse import urlencode
 
 from leaderboard.ranking.weights import (
-    METRIC,
-    SET,
+    METRIC_PREFIX,
+    SET_PREFIX,
     Weighting,
     WeightsError,
     check_weight_names,
@@ -15,13 +15,13 @@ from leaderboard.ranking.weights import (
 )
 
 OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
-"""What a URL says apart from weights."""
+"""The names of the options in a URL, apart from weights."""
 TRANSIENT_OPTIONS = ("page", "open", "format")
-"""Options that the next answer does not keep."""
+"""Options that are not kept when the weights or the order change."""
 Mode = Literal["anchored", "robust", "classic"]
 MODES: tuple[Mode, ...] = ("anchored", "robust", "classic")
 Query = Mapping[str, Sequence[str]]
-"""All values of each field, as of `QueryDict.lists`."""
+"""All values of each field, as `QueryDict.lists` returns them."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def read_request(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) 
     check_weight_names(query, start)
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
     if options.get("mode", modes[0]) not in modes:
-        raise WeightsError(f"mode: choose among {', '.join(modes)}.", "mode")
+        raise WeightsError(f"mode: use one of {', '.join(modes)}.", "mode")
     return BoardRequest(
         start,
         read_weights(_read_chosen_weights(query, start, choose_changed_value), start),
@@ -80,7 +80,7 @@ def read_former_weighting(query: Query, start: Weighting) -> Weighting | None:
 
     Raises WeightsError.
     """
-    # The form sends each weight more than once: what it was, and the slider's and the box's value.
+    # The form sends each weight more than once: its old value, the slider's and the box's.
     if not any(len(texts) > 1 for texts in query.values()):
         return None
     return read_weights(_read_chosen_weights(query, start, lambda texts: texts[0]), start)
@@ -110,14 +110,16 @@ def _read_chosen_weights(
     A weight that equals the rounded opening weight keeps the exact one.
     """
     opening_weights = {
-        METRIC + name: format_weight(weight) for name, weight in start.metrics.items()
+        METRIC_PREFIX + name: format_weight(weight) for name, weight in start.metrics.items()
     }
-    opening_weights |= {SET + name: format_weight(weight) for name, weight in start.sets.items()}
+    opening_weights |= {
+        SET_PREFIX + name: format_weight(weight) for name, weight in start.sets.items()
+    }
     chosen_weights = {}
     for name, opening_text in opening_weights.items():
         if query.get(name):
             text = choose(query[name])
-            # A slider shows one decimal; a weight that nobody moved must not lose the others.
+            # A slider shows one decimal, but unchanged weights must keep all their decimals.
             if text != opening_text:
                 chosen_weights[name] = text
     return chosen_weights
@@ -130,9 +132,9 @@ def format_weight(weight: float) -> str:
 
 @dataclass(frozen=True)
 class Slider:
-    """A weight in the form. total: the sum of all weights. percent: this weight's share of it.
+    """A weight in the form. total: the sum of all weights. share: this weight's share of the total.
 
-    total and percent are empty if the weights are invalid.
+    total is empty and share is None if the weights are invalid.
     """
 
     field: str
@@ -140,7 +142,7 @@ class Slider:
     text: str
     step: str
     total: str = ""
-    percent: str = ""
+    share: float | None = None
 
 
 def build_sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
@@ -155,7 +157,7 @@ def build_sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
             text=format_weight(weight),
             step="1" if is_whole else "0.1",
             total=format_weight(total),
-            percent=f"{100 * weight / total:.0f}",
+            share=weight / total,
         )
         result.append(slider)
     return result

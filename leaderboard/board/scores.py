@@ -57,51 +57,51 @@ def compute_anchored_scores(
     metrics = dict.fromkeys([*used_weights, matrix.main])
     # The main metric is needed even without a weight: it scales all points.
     columns = {metric: _read_column(matrix, means, metric) for metric in metrics}
-    # Of each draw, so that scores of two models can be compared in pairs.
+    # One for each draw, so that scores of two models can be compared in pairs.
     draws = {metric: _read_draws(matrix, means, metric) for metric in metrics}
 
-    def worst(values: Mapping[str, Floats]) -> Floats:
+    def compute_worst(values: Mapping[str, Floats]) -> Floats:
         return _sum_points(
             compute_anchored_points(anchors, used_weights, values, unmeasured_position=0.0)
         )
 
-    def best(values: Mapping[str, Floats]) -> Floats:
+    def compute_best(values: Mapping[str, Floats]) -> Floats:
         return _sum_points(
             compute_anchored_points(anchors, used_weights, values, unmeasured_position=1.0)
         )
 
-    least, most = worst(columns), best(columns)
-    low, high = _compute_ends(matrix, means, worst, columns)
-    least_draws = worst(draws).astype(np.float32)
+    lowest, highest = compute_worst(columns), compute_best(columns)
+    low, high = _compute_ends(matrix, means, compute_worst, columns)
+    least_draws = compute_worst(draws).astype(np.float32)
     most_draws = least_draws
     # Most boards have no ranges; then the best case need not be computed again.
-    if not np.array_equal(least, most, equal_nan=True):
-        high = _compute_ends(matrix, means, best, columns)[1]
-        most_draws = best(draws).astype(np.float32)
-    scores = Scores(least, most, low, high, least_draws, most_draws, tuple(used_weights))
+    if not np.array_equal(lowest, highest, equal_nan=True):
+        high = _compute_ends(matrix, means, compute_best, columns)[1]
+        most_draws = compute_best(draws).astype(np.float32)
+    scores = Scores(lowest, highest, low, high, least_draws, most_draws, tuple(used_weights))
     return scores, compute_anchored_points(anchors, used_weights, columns)
 
 
 def compute_priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
     """Return the Dynascores, as `dynascore.score_models` computes them for a table.
 
-    The rates are the same in all draws: the interval is that of a score in these units. Rates
+    The rates are the same in all draws, so the intervals hold for these rates. Rates
     estimated in each draw would be noisy and too large, because each draw has other near ties.
     """
     used_weights = select_priced_weights(rule, rates)
     if not used_weights:
         return _build_empty_scores(matrix, means)
 
-    def formula(values: Mapping[str, Floats]) -> Floats:
+    def compute_score(values: Mapping[str, Floats]) -> Floats:
         return _sum_points(compute_priced_points(rule, rates, values))
 
     columns = {metric: _read_column(matrix, means, metric) for metric in used_weights}
-    score = formula(columns)
-    low, high = _compute_ends(matrix, means, formula, columns)
-    draws = formula({metric: _read_draws(matrix, means, metric) for metric in used_weights}).astype(
-        np.float32
-    )
-    # Costs alone have one draw, which stands for all.
+    score = compute_score(columns)
+    low, high = _compute_ends(matrix, means, compute_score, columns)
+    draws = compute_score(
+        {metric: _read_draws(matrix, means, metric) for metric in used_weights}
+    ).astype(np.float32)
+    # Costs have one draw, which is repeated for all.
     draws = np.broadcast_to(draws, (len(score), means.draws.shape[-1]))
     return Scores(score, score, low, high, draws, draws, tuple(used_weights))
 
@@ -129,19 +129,19 @@ def _compute_ends(
 
     Costs were measured once, so they count as exact.
     """
-    drawn_metrics = [metric for metric in columns if metric in matrix.drawn]
+    drawn_metrics = [metric for metric in columns if metric in matrix.drawn_metrics]
     if not drawn_metrics:
         missing = np.full(len(matrix.models), np.nan)
         return missing, missing
-    places = [matrix.metrics.index(metric) for metric in drawn_metrics]
+    metric_indices = [matrix.metrics.index(metric) for metric in drawn_metrics]
     ends = {}
-    for metric, place in zip(drawn_metrics, places, strict=True):
+    for metric, place in zip(drawn_metrics, metric_indices, strict=True):
         ends[metric] = means.low[:, place], means.high[:, place]
-    of_draws = [matrix.drawn.index(metric) for metric in drawn_metrics]
-    # Rows and columns of the same metrics, in the order of `ends`.
-    correlation = means.correlations[np.ix_(of_draws, of_draws)]
-    # A mean over too few examples has a value and no interval, and so has a score made of it.
-    is_unsure = np.any(means.unsure[:, places], axis=1)
+    draw_indices = [matrix.drawn_metrics.index(metric) for metric in drawn_metrics]
+    # Rows and columns are the same metrics, in the order of `ends`.
+    correlation = means.correlations[np.ix_(draw_indices, draw_indices)]
+    # A mean over too few examples has a value but no interval, and so does its score.
+    is_unsure = np.any(means.lacks_interval[:, metric_indices], axis=1)
     low, high = compute_ends(formula, columns, ends, correlation)
     return np.where(is_unsure, np.nan, low), np.where(is_unsure, np.nan, high)
 
@@ -150,7 +150,7 @@ def _read_draws(matrix: Matrix, means: Means, metric: str) -> Floats:
     """Return a metric's draws, models × draws, NaN without a value. A cost's draws are equal."""
     # A column of one draw, which numpy repeats beside metrics with all draws.
     column = _read_column(matrix, means, metric)[:, None]
-    if metric not in matrix.drawn:
+    if metric not in matrix.drawn_metrics:
         return column
-    draws = means.draws[matrix.drawn.index(metric)]
+    draws = means.draws[matrix.drawn_metrics.index(metric)]
     return np.where(np.isnan(column), np.float32(np.nan), draws)

@@ -1,6 +1,6 @@
-"""Writes of boards: resamples, exchange rates, and until when a board knows its runs.
+"""Writes of boards: resamples, exchange rates, measured costs, first models, last renewal.
 
-What computes numbers is imported late: it loads numpy.
+Modules that compute numbers are imported late, because they load numpy.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,39 @@ def store_resamples(*, run: EvaluationRun, values: Mapping[str, bytes]) -> None:
     Resample.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def note_renewed(*, task: Task, to: datetime) -> None:
-    """Record the end time of the newest run that a task's board includes.
+def record_renewal(*, task: Task, renewed_to: datetime) -> None:
+    """Record that a task's board includes all runs that ended until `renewed_to`.
 
     No lock: if two workers overlap, at worst a run is checked again.
     """
     board, _created = Board.objects.get_or_create(task=task)
-    # Workers that overlap may turn it back a little; then a run is only looked at again.
-    if board.renewed_to is None or board.renewed_to < to:
-        Board.objects.filter(pk=board.pk).update(renewed_to=to)
+    # Overlapping workers may set it back a little; then a run is only checked again.
+    if board.renewed_to is None or board.renewed_to < renewed_to:
+        Board.objects.filter(pk=board.pk).update(renewed_to=renewed_to)
+
+
+def store_first_models(*, task: Task, board: Board | None = None) -> bool:
+    """Store the first models of the public board for lists of tasks; return whether it changed.
+
+    board: the task's Board row, if the caller has just read it.
+
+    No lock: of two workers that overlap, both store what the board shows, and the next call
+    corrects an older value.
+    """
+    from leaderboard.board.first_models import build_listed_models, compute_board_state
+
+    if board is None:
+        board, _created = Board.objects.get_or_create(task=task)
+    state = compute_board_state(task, board)
+    # The digest takes a few queries; the numbers of a large board take seconds.
+    if board.first_models.get("state") == state:
+        return False
+    listed_models = build_listed_models(task)
+    is_same = board.first_models.get("rows") == listed_models["rows"]
+    changed_at = board.first_models["changed_at"] if is_same else timezone.now().isoformat()
+    first_models = {**listed_models, "state": state, "changed_at": changed_at}
+    Board.objects.filter(pk=board.pk).update(first_models=first_models)
+    return not is_same
 
 
 @transaction.atomic
@@ -59,19 +83,20 @@ def store_anchor_costs(
 def freeze_rates(
     *, task: Task, actor: User | None = None, may_replace: bool = False
 ) -> Board | None:
-    """Freeze the exchange rates of the complete public models, and the runner of the costs.
+    """Freeze the exchange rates of the public models that have all results.
 
-    None if they are frozen already and `may_replace` is False.
-    Locks the Board row. Raises Refused if models are too few.
+    Also records which runner measured their costs. Returns the board, or None if rates are frozen
+    already and `may_replace` is False. Locks the Board row. Raises Refused if there are too few
+    such models, or if they show no exchange rate.
     """
-    from leaderboard.board.rates import read_rates
+    from leaderboard.board.rates import compute_pool_rates
 
-    # Computed before the lock, which would otherwise be held while the whole board is read.
-    pool_rates = read_rates(task)
+    # Computed before the lock, so that nobody waits while the whole board is read.
+    pool_rates = compute_pool_rates(task)
     Board.objects.get_or_create(task=task)
     with transaction.atomic():
         board = Board.objects.select_for_update(of=("self",)).get(task=task)
-        # Looked at again under the lock: another worker may have frozen them first.
+        # Checked again under the lock, because another worker may have frozen them first.
         if board.rates and not may_replace:
             return None
         board.rates, board.pool = dict(pool_rates.rates.values), list(pool_rates.rates.pool)

@@ -36,20 +36,22 @@ class BoardSet:
     date: date
     sha256: str
     round: int | None  # the number of the round whose examples these are
-    held_of: int | None = None  # the number of the round from whose release these are held back
+    held_of: int | None = None  # the number of the round whose release leaves these out
     is_sealed: bool = False  # its scores are rounded, and not all of them are shown
-    overlap: float | None = None  # the share that anybody may train on; None: not compared
-    counts: bool = True  # it has a weight
-    is_provisional: bool = False  # its round was still judged when it was taken
-    judged: int | None = None  # how many of the round's examples had been judged then
-    to_judge: int | None = None  # how many there were to judge
-    least: int = 0  # with fewer examples it is shown and never ranked by
-    detectable: float | None = None  # the least difference of two models that it shows, in percent
+    overlap: float | None = None  # the share that is public training data; None: not compared
+    counts: bool = True  # whether it has a weight
+    is_provisional: bool = False  # whether its round was still being judged when it was made
+    judged: int | None = None  # the number of the round's examples that had been judged then
+    to_judge: int | None = None  # the number of examples to judge
+    min_examples: int = 0  # with fewer examples it is shown, but not used for ranks
+    detectable_difference: float | None = (
+        None  # the smallest difference between two models that it can show, in percent
+    )
 
     @property
     def is_small(self) -> bool:
         """Return whether the set has too few examples to rank by."""
-        return self.size < self.least
+        return self.size < self.min_examples
 
     @property
     def title(self) -> str:
@@ -68,7 +70,7 @@ def list_shown_sets(task: Task) -> tuple[BoardSet, ...]:
     )
     # Slices and a dataset's numbers are large, and a board reads neither.
     sets = [_build_set(task, row) for row in versions.defer("slices", "dataset__numbers")]
-    # A small set must not keep the other sets from counting, as it cannot count itself.
+    # A small set, which cannot count itself, must not prevent others from counting.
     large_sets = [board_set for board_set in sets if not board_set.is_small]
     has_weighted = any(board_set.access == Access.SCORING for board_set in large_sets)
     board_sets = []
@@ -98,31 +100,34 @@ def _build_set(task: Task, row: EvaluationSetVersion) -> BoardSet:
         round=evaluation_set.round.number if evaluation_set.round else None,
         held_of=evaluation_set.held_of.number if evaluation_set.held_of else None,
         is_sealed=row.is_sealed,
-        overlap=row.overlap_with(),
+        overlap=row.compute_overlap(),
         is_provisional=row.is_provisional,
         judged=row.judged,
         to_judge=row.to_judge,
-        least=find_min_rows(task) if is_of_round else 0,
+        min_examples=find_min_rows(task) if is_of_round else 0,
     )
 
 
 def find_min_rows(task: Task) -> int:
-    """Return the number of rows a round's set needs for ranking: the owners' or the default.
+    """Return the number of rows that a round's set needs to count in the ranking.
 
-    Owners set the number of examples; if each has a harmless question beside it, the number of rows
-    is doubled.
+    This is the minimum number of examples that the owners set, or else the default. It is doubled
+    if each example has a harmless question beside it.
     """
     own = task.config.leaderboard.min_examples
     return count_rows_per_example(task.config) * (own.n if own else compute_min_examples())
 
 
-def add_detectable(board_set: BoardSet, values: NDArray[np.float64], main_metric: str) -> BoardSet:
-    """Return the set with the smallest difference that it can detect.
+def add_detectable_difference(
+    board_set: BoardSet, values: NDArray[np.float64], main_metric: str
+) -> BoardSet:
+    """Return the set with the smallest difference between two models that it can detect.
 
-    The difference is that of two models with the median accuracy.
+    Assumes that both models have the median accuracy. The set is returned unchanged without
+    measured models, or if the main metric is not a mean over examples.
     """
     measured_values = values[~np.isnan(values)]
     if not len(measured_values) or not issubclass(METRICS[main_metric], Mean):
         return board_set
     least = compute_min_detectable(board_set.size, float(np.median(measured_values)) / 100)
-    return replace(board_set, detectable=None if least is None else 100 * least)
+    return replace(board_set, detectable_difference=None if least is None else 100 * least)

@@ -1,4 +1,4 @@
-"""A board as one value in JSON: what snapshots freeze and what exports write."""
+"""A board as one JSON value, which snapshots store and exports write."""
 
 import hashlib
 import json
@@ -11,11 +11,11 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from core.versions import version
+from core.versions import get_version
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.exports import describe_table_formula
-from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
+from leaderboard.board.matrix import DRAW_COUNT, Matrix, read_matrix
 from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.query import Mode
 from leaderboard.board.ranked import RankedBoard, RankedModel, rank_board
@@ -36,11 +36,11 @@ CODE_PATTERNS = (
     "evaluation/scoring/robustness.py",
     "validation/rates/rates.py",
 )
-"""Files that decide the numbers of a board."""
+"""Patterns of the files that compute the numbers of a board."""
 
 
 def build_board_table(task: Task, matrix: Matrix, board: RankedBoard) -> dict[str, Any]:
-    """Return all values shown of a board and all that they depend on. Only for public matrices."""
+    """Return everything that a board shows or depends on. Only for public matrices."""
     table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
@@ -53,7 +53,7 @@ def build_board_table(task: Task, matrix: Matrix, board: RankedBoard) -> dict[st
         "budgets": dict(build_rule(matrix, board.weighting.metrics).budgets),
         "anchors": describe_anchors(matrix, board),
         "pool": list(board.rates.pool),
-        "resamples": DRAWS,
+        "resamples": DRAW_COUNT,
         "runner": matrix.numbers.runner,
         "sets": [_build_set(each) for each in matrix.sets],
         "notices": list(board.notices),
@@ -74,7 +74,7 @@ def _build_set(board_set: BoardSet) -> dict[str, Any]:
         "is_provisional": board_set.is_provisional,
         "judged": board_set.judged,
         "to_judge": board_set.to_judge,
-        "min_examples": board_set.least,
+        "min_examples": board_set.min_examples,
         "counts": board_set.counts,
         "is_sealed": board_set.is_sealed,
         "overlap": None if overlap is None else round(overlap, DIGITS),
@@ -82,14 +82,14 @@ def _build_set(board_set: BoardSet) -> dict[str, Any]:
 
 
 def _build_metric(matrix: Matrix, name: str) -> dict[str, Any]:
-    """Return a column with its version and the notes that a reader needs."""
+    """Return a metric's name, version and direction; for an LLM judge, also its agreement."""
     if custom := matrix.customs.get(name):
-        return custom.told
+        return custom.public_fields
     column = {"name": name, "version": 1, "higher_is_better": name not in matrix.less_is_better}
     if name == LLM_JUDGE and matrix.judge:
-        return {**column, "version": matrix.judge.number, "judge": matrix.judge.told}
-    if name in METRICS:  # speed and memory are no metrics of answers
-        column["version"] = METRICS[name].version_for(matrix.language)
+        return {**column, "version": matrix.judge.number, "judge": matrix.judge.public_fields}
+    if name in METRICS:  # speed and memory are not metrics of answers
+        column["version"] = METRICS[name].get_version_for(matrix.language)
     return column
 
 
@@ -103,7 +103,7 @@ def describe_anchors(matrix: Matrix, board: RankedBoard) -> dict[str, Any] | Non
     scales = {}
     for name, scale in board.anchors.scales.items():
         scales[name] = {"low": scale.low, "high": scale.high}
-    return {"version": matrix.pool.version, "costs": matrix.pool.costs, "scales": scales}
+    return {"version": matrix.pool.version, "costs": matrix.pool.cost_version, "scales": scales}
 
 
 def _build_row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _build_row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
         "first": row.first,
         "last": row.last,
         "dynascore": _build_cell(row.dynascore),
-        "points": {name: round(value, DIGITS) for name, value in row.parts.items()},
+        "points": {name: round(value, DIGITS) for name, value in row.points_by_metric.items()},
         "metrics": {name: _build_cell(cell) for name, cell in row.metrics.items()},
         "sets": _group_cells_by_set(matrix, row),
         "in_the_loop": list(row.in_the_loop),
@@ -126,21 +126,21 @@ def _build_row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
 
 def _group_cells_by_set(matrix: Matrix, row: RankedModel) -> dict[str, dict[str, Any]]:
     """Return a model's measured metrics on each set."""
-    by_set: dict[str, dict[str, Any]] = {}
-    for place, each in enumerate(matrix.sets):
-        cells = by_set[each.name] = {}
+    cells_by_set: dict[str, dict[str, Any]] = {}
+    for set_index, each in enumerate(matrix.sets):
+        cells = cells_by_set[each.name] = {}
         for name in matrix.metrics:
-            cell = read_cell(matrix, row.place, place, name)
+            cell = read_cell(matrix, row.model_index, set_index, name)
             if cell.value is not None:
                 cells[name] = _build_cell(cell)
-    return by_set
+    return cells_by_set
 
 
-def read_cell(matrix: Matrix, model: int, place: int, metric: str) -> Cell:
+def read_cell(matrix: Matrix, model: int, set_index: int, metric: str) -> Cell:
     """Return a model's metric on one set, by the indices of both in the matrix."""
-    at = model, place, matrix.metrics.index(metric)
+    index = model, set_index, matrix.metrics.index(metric)
     numbers = matrix.numbers
-    value, low, high = numbers.values[at], numbers.low[at], numbers.high[at]
+    value, low, high = numbers.values[index], numbers.low[index], numbers.high[index]
     return Cell(_replace_nan(value), _replace_nan(low), _replace_nan(high))
 
 
@@ -153,7 +153,7 @@ def _build_cell(cell: Cell | BoardScore) -> dict[str, float | None]:
     for name, number in cell._asdict().items():
         rounded_cell[name] = None
         if number is not None:
-            rounded_cell[name] = round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
+            rounded_cell[name] = round(number, DIGITS) + 0.0  # PostgreSQL has no -0.0
     return rounded_cell
 
 
@@ -171,7 +171,7 @@ def build_public_table(
     task: Task, weighting: Weighting | None = None, mode: Mode | None = None
 ) -> dict[str, Any]:
     """Return the public board as JSON values. weighting: by default the opening weights."""
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     weights = weighting or choose_opening_weights(task, matrix)
     return build_board_table(task, matrix, rank_board(matrix, weights, mode))
 
@@ -182,6 +182,6 @@ def compute_code_version() -> str:
     files: list[Path] = []
     for pattern in CODE_PATTERNS:
         files += Path(settings.BASE_DIR).glob(pattern)
-    # In one order everywhere: the digest is compared between machines.
+    # In a fixed order, because digests are compared between machines.
     content = b"".join(path.read_bytes() for path in sorted(files))
-    return f"{version()} ({hashlib.sha256(content).hexdigest()[:12]})"
+    return f"{get_version()} ({hashlib.sha256(content).hexdigest()[:12]})"

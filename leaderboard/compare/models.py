@@ -1,6 +1,6 @@
 """Two models compared: on the same examples where these can be read, else on resamples.
 
-At most MOST examples are read for a page, and the results are cached: neither predictions nor
+At most MAX_EXAMPLES are read for a page, and the results are cached: neither predictions nor
 right answers ever change. It loads numpy (see `leaderboard.board.matrix`).
 """
 
@@ -24,7 +24,7 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
 from evaluation.scoring.metrics.base import Mean, make_comparable
-from evaluation.submissions.visibility import Viewer, may_see_wrong
+from evaluation.submissions.visibility import Viewer, may_see_wrong_answers
 from evaluation.test_sets.selectors import read_set_rows
 from leaderboard.board.bootstrap import iter_available_metrics, read_answers
 from leaderboard.board.cells import Cell
@@ -34,37 +34,38 @@ from leaderboard.board.matrix import Matrix
 from leaderboard.board.means import Draws
 from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import compute_code_version, read_cell
+from leaderboard.compare.outcomes import OUTCOME_PARTS, OutcomeCounts, count_outcomes, name_outcome
 from leaderboard.ranking.ranks import (
     ALPHA,
     CRITICAL_Z,
     STANDARD_NORMAL,
     Difference,
-    benjamini_hochberg,
+    adjust_by_benjamini_hochberg,
+    adjust_by_holm,
     compare_scores,
-    holm,
 )
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
 from tasks.models import Task
 
 MAX_EXAMPLES = 100_000
-"""Examples that are read for a page; later and larger sets are compared on stored resamples."""
+"""The most examples read for a page; other sets are compared on stored resamples."""
 MIN_SLICE_EXAMPLES = 30
-"""Examples that a slice needs to be tested."""
-SHOWN_SLICES = 50
-"""Slices that are listed."""
+"""The fewest examples of a slice that is tested."""
+MAX_SHOWN_SLICES = 50
+"""The most slices that are listed."""
 PAGE_EXAMPLES = 20
 """Examples per page."""
 SLICE_CORRECTION = "benjamini-hochberg"
-"""The correction of slices; rows have Holm's."""
+"""The correction of the p-values of slices. Rows have Holm's correction."""
 CACHE_SECONDS = 24 * 3600
 MIN_SHOWN_P = 1e-4
 """A smaller p is shown as “< 0.0001”."""
 METHODS: Mapping[str, str] = {
     "mcnemar": gettext_noop("McNemar's exact test"),
-    "student": gettext_noop("paired t test"),
-    "sign-flips": gettext_noop("exact sign flips"),
-    "resamples": gettext_noop("stored resamples"),
+    "student": gettext_noop("Paired t-test"),
+    "sign-flips": gettext_noop("Exact sign-flip test"),
+    "resamples": gettext_noop("Bootstrap resamples"),
 }
 Pair = tuple[EvaluationRun, EvaluationRun]
 
@@ -73,30 +74,30 @@ Pair = tuple[EvaluationRun, EvaluationRun]
 class ComparedMetric:
     """A metric on a set: both values, and first − second with an interval, in percent.
 
-    found: the test on a scale of 0 to 1. adjusted: its p-value after `correction`; None if
+    test_result: the test on a scale of 0 to 1. adjusted_p: its p-value after `correction`; None if
     untested.
     """
 
     set: BoardSet
     metric: str
     values: tuple[Cell, Cell]
-    found: Difference | None
-    adjusted: float | None = None
+    test_result: Difference | None
+    adjusted_p: float | None = None
     slice: str = ""
     is_less_better: bool = False
     correction: str = "holm"
 
     @property
-    def ps(self) -> tuple[str, str]:
+    def p_texts(self) -> tuple[str, str]:
         """Return the formatted p-value of the test and the corrected one; "" if untested."""
-        if self.found is None or self.adjusted is None:
+        if self.test_result is None or self.adjusted_p is None:
             return "", ""
-        return format_p(self.found.p), format_p(self.adjusted)
+        return format_p(self.test_result.p), format_p(self.adjusted_p)
 
     @property
     def cell(self) -> Cell:
         """Return the difference in percentage points."""
-        test = self.found
+        test = self.test_result
         if test is None:
             return Cell(None)
         return Cell(100 * test.value, 100 * test.low, 100 * test.high)
@@ -104,20 +105,20 @@ class ComparedMetric:
     @property
     def better(self) -> str:
         """Return `first`, `second`, "" for no significant difference, or `untested`."""
-        if self.found is None or self.adjusted is None:
+        if self.test_result is None or self.adjusted_p is None:
             return "untested"
-        if self.adjusted > ALPHA:
+        if self.adjusted_p > ALPHA:
             return ""
-        return "first" if (self.found.value > 0) != self.is_less_better else "second"
+        return "first" if (self.test_result.value > 0) != self.is_less_better else "second"
 
     @property
     def method(self) -> str:
-        """Describe the test."""
-        if self.found is None:
+        """Return the name of the test in words; "" if untested."""
+        if self.test_result is None:
             return ""
-        words = _(METHODS[self.found.method])
-        is_clustered = self.found.clusters < self.found.n
-        return _("%(test)s, by context") % {"test": words} if is_clustered else words
+        words = _(METHODS[self.test_result.method])
+        is_clustered = self.test_result.clusters < self.test_result.n
+        return _("%(test)s, grouped by text") % {"test": words} if is_clustered else words
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ class SetDifferences:
 
     metrics: Mapping[str, Difference]
     slices: Mapping[str, Difference]
-    small: int  # slices that have too few examples to be tested
+    small: int  # the number of slices with too few examples to be tested
+    outcomes: OutcomeCounts | None = None  # None if answers may be partly right
 
 
 @dataclass(frozen=True)
@@ -134,33 +136,38 @@ class Comparison:
     """Two models on all sets. unread: sets compared only by stored resamples."""
 
     rows: tuple[ComparedMetric, ...]
-    slices: tuple[ComparedMetric, ...]  # the surest first, at most SLICES
+    slices: tuple[ComparedMetric, ...]  # the most certain first, at most MAX_SHOWN_SLICES
     tested_slices: int
     small_slices: int
     unread: tuple[str, ...]
-    in_the_loop: tuple[tuple[int, str], ...]  # which of the two (0, 1) on which set
+    in_the_loop: tuple[tuple[int, str], ...]  # pairs of the model (0 or 1) and the set
+    outcomes: Mapping[str, OutcomeCounts]  # which of them are right, by set
 
-    def count(self, better: str) -> int:
+    def count_rows(self, better: str) -> int:
         """Count the rows with this outcome."""
         return sum(row.better == better for row in self.rows)
 
 
 @dataclass(frozen=True)
 class ChosenSet:
-    """The sets whose examples the reader may see, and the set they selected.
+    """The sets whose examples the reader may see, and the one that they selected.
 
     set: empty if none is selected; then no examples are compared. with_gold: whether the reader may
-    see the correct answers.
+    see the selected set's correct answers. with_gold_sets: all sets whose correct answers they may
+    see. part: which examples are listed, one of OUTCOME_PARTS; empty for the examples on which the
+    models differ.
     """
 
     readable: list[str]
     set: str
     pair: Pair | None
     with_gold: bool
+    with_gold_sets: tuple[str, ...] = ()
+    part: str = ""
 
 
 @dataclass(frozen=True)
-class Example:
+class ComparedExample:
     """An example on which two models differ. gold: empty if the reader may not see it."""
 
     uid: str
@@ -193,15 +200,15 @@ def find_shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]
             submission__in=sides, version__in=versions, suite=EvaluationRun.Suite.PLAIN
         )
     ).select_related("version__evaluation_set", "version__dataset")
-    by_side = {}
-    # A log may have megabytes, and a dataset's numbers are large; neither is needed here.
+    runs_by_side = {}
+    # Logs and a dataset's numbers are large, and neither is needed here.
     for run in runs.defer("log", "version__dataset__numbers"):
-        by_side[sides[run.submission_id], run.version_id] = run
+        runs_by_side[sides[run.submission_id], run.version_id] = run
     pairs = {}
     for version in versions:
-        both = by_side.get((first, version)), by_side.get((second, version))
-        if both[0] and both[1]:
-            pairs[version] = both[0], both[1]
+        pair = runs_by_side.get((first, version)), runs_by_side.get((second, version))
+        if pair[0] and pair[1]:
+            pairs[version] = pair[0], pair[1]
     return pairs
 
 
@@ -209,26 +216,26 @@ def select_readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[
     """Return the runs whose examples the reader may see, by the name of the set.
 
     Everyone may read inputs that may leave the site; the task's editors may read all of them. Sets
-    of more than MOST examples are left out.
+    of more than MAX_EXAMPLES, and runs without stored predictions, are left out.
     """
     readable = {}
     for pair in pairs.values():
         version = pair[0].version
         may_read = is_editor or version.evaluation_set.may_leave
-        if may_read and version.size <= MAX_EXAMPLES and _have_answers(pair):
+        if may_read and version.size <= MAX_EXAMPLES and _have_predictions(pair):
             readable[version.evaluation_set.name] = pair
     return readable
 
 
-def _have_answers(pair: Pair) -> bool:
+def _have_predictions(pair: Pair) -> bool:
     """Return whether both runs still have their predictions."""
     return all(run.predictions for run in pair)
 
 
-def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
-    """Return whether the reader may see correct answers: both models' mistakes must be shown."""
-    viewer = Viewer(is_owner=False, is_task_owner=is_editor, may_take=True)
-    return all(may_see_wrong(run, viewer) for run in pair)
+def may_see_gold(pair: Pair, *, is_editor: bool) -> bool:
+    """Return whether the reader may see correct answers: if both models' mistakes are shown."""
+    viewer = Viewer(is_owner=False, is_task_owner=is_editor, may_download=True)
+    return all(may_see_wrong_answers(run, viewer) for run in pair)
 
 
 def compare_models(
@@ -236,45 +243,51 @@ def compare_models(
 ) -> Comparison:
     """Compare two models: rows with Holm's correction, slices with Benjamini and Hochberg's.
 
-    pairs: their `find_shared_runs`.
+    pairs: what `find_shared_runs` returns for the two models.
     """
     differences = _read_differences(task, matrix, pairs)
     models = first, second
     rows: list[ComparedMetric] = []
     slices: list[ComparedMetric] = []
     unread: list[str] = []
-    for place, board_set in enumerate(matrix.sets):
-        of_set = differences.get(board_set.version_id)
+    outcomes: dict[str, OutcomeCounts] = {}
+    for set_index, board_set in enumerate(matrix.sets):
+        set_differences = differences.get(board_set.version_id)
         if board_set.version_id in pairs:
-            rows += _iter_set_rows(matrix, models, place, of_set)
-            if of_set is None:
+            rows += _iter_set_rows(matrix, models, set_index, set_differences)
+            if set_differences is None:
                 unread.append(board_set.name)
-        if of_set:
-            slices += _iter_slice_rows(matrix, board_set, of_set)
-    surest = sorted(_adjust_rows(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
+        if set_differences and set_differences.outcomes:
+            outcomes[board_set.name] = set_differences.outcomes
+        if set_differences:
+            slices += _iter_slice_rows(matrix, board_set, set_differences)
+    surest_slices = sorted(
+        _adjust_rows(slices, adjust_by_benjamini_hochberg), key=lambda row: row.adjusted_p or 0.0
+    )
     return Comparison(
-        rows=tuple(_adjust_rows(rows, holm)),
-        slices=tuple(surest[:SHOWN_SLICES]),
+        rows=tuple(_adjust_rows(rows, adjust_by_holm)),
+        slices=tuple(surest_slices[:MAX_SHOWN_SLICES]),
         tested_slices=len(slices),
-        small_slices=sum(of_set.small for of_set in differences.values()),
+        small_slices=sum(set_differences.small for set_differences in differences.values()),
         unread=tuple(unread),
         in_the_loop=tuple(_iter_in_the_loop(matrix, models)),
+        outcomes=outcomes,
     )
 
 
 def _iter_set_rows(
-    matrix: Matrix, models: tuple[int, int], place: int, differences: SetDifferences | None
+    matrix: Matrix, models: tuple[int, int], set_index: int, differences: SetDifferences | None
 ) -> Iterator[ComparedMetric]:
     """Yield a row for each metric that at least one of the models has on a set."""
     for metric in matrix.metrics:
         if metric in RUN_COLUMNS:
             continue  # speed and memory were measured once, so there is nothing to test
-        values = _read_cells(matrix, models, place, metric)
-        test = _choose_difference(matrix, models, place, metric, differences)
+        values = _read_cells(matrix, models, set_index, metric)
+        test = _choose_difference(matrix, models, set_index, metric, differences)
         if test or any(cell.value is not None for cell in values):
             is_less_better = metric in matrix.less_is_better
             yield ComparedMetric(
-                matrix.sets[place], metric, values, test, is_less_better=is_less_better
+                matrix.sets[set_index], metric, values, test, is_less_better=is_less_better
             )
 
 
@@ -290,31 +303,31 @@ def _iter_slice_rows(
 
 
 def _iter_in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int, str]]:
-    """Yield each set written against one of the models: the model's index (0, 1) and its name."""
-    for place, board_set in enumerate(matrix.sets):
-        for which, model in enumerate(models):
-            if matrix.numbers.in_the_loop[model, place]:
-                yield which, board_set.name
+    """Yield a model's number (0 or 1) and a set's name for each set written against a model."""
+    for set_index, board_set in enumerate(matrix.sets):
+        for model_number, model in enumerate(models):
+            if matrix.numbers.in_the_loop[model, set_index]:
+                yield model_number, board_set.name
 
 
 def _adjust_rows(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
     """Yield the rows, with a corrected p-value if they were tested."""
-    ps = iter(adjust([row.found.p for row in rows if row.found]))
+    ps = iter(adjust([row.test_result.p for row in rows if row.test_result]))
     for row in rows:
-        yield replace(row, adjusted=next(ps)) if row.found else row
+        yield replace(row, adjusted_p=next(ps)) if row.test_result else row
 
 
 def _read_cells(
-    matrix: Matrix, models: tuple[int, int], place: int, metric: str
+    matrix: Matrix, models: tuple[int, int], set_index: int, metric: str
 ) -> tuple[Cell, Cell]:
     first, second = models
-    return read_cell(matrix, first, place, metric), read_cell(matrix, second, place, metric)
+    return read_cell(matrix, first, set_index, metric), read_cell(matrix, second, set_index, metric)
 
 
 def _choose_difference(
     matrix: Matrix,
     models: tuple[int, int],
-    place: int,
+    set_index: int,
     metric: str,
     differences: SetDifferences | None,
 ) -> Difference | None:
@@ -322,18 +335,18 @@ def _choose_difference(
 
     Scores of an uncalibrated judge are not tested.
     """
-    if metric not in matrix.weighable:
+    if metric not in matrix.weighable_metrics:
         return None
     if differences and metric in differences.metrics:
         return differences.metrics[metric]
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
-    if place >= len(numbers.draws):  # only counting sets, which come first, are resampled
+    if set_index >= len(numbers.draws):  # only sets with a weight, which come first, are resampled
         return None
-    draws = numbers.draws[place, matrix.drawn.index(metric)]
-    n = min(int(numbers.n[model, place, column]) for model in models)
+    draws = numbers.draws[set_index, matrix.drawn_metrics.index(metric)]
+    n = min(int(numbers.n[model, set_index, column]) for model in models)
     first, second = models
     return compare_resamples(
-        _read_cells(matrix, models, place, metric), (draws[first], draws[second]), n
+        _read_cells(matrix, models, set_index, metric), (draws[first], draws[second]), n
     )
 
 
@@ -356,7 +369,7 @@ def compare_resamples(
     tail = 0.0 if value else 0.5
     if error:
         tail = STANDARD_NORMAL.cdf(-abs(value) / error)
-    # No flip of signs is rarer than this, however small the error looks.
+    # No flip of signs is rarer than this, even if the error looks smaller.
     p = max(2 * tail, 2.0 ** (1 - max(1, n)))
     return Difference(value, low, high, p, n, n, "resamples")
 
@@ -392,9 +405,9 @@ def _list_versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[in
     remaining_examples, versions = MAX_EXAMPLES, []
     for board_set in matrix.sets:
         pair = pairs.get(board_set.version_id)
-        if board_set.is_sealed:  # how often only one was right is more than is shown
+        if board_set.is_sealed:  # how often only one was right would reveal too much
             continue
-        if pair and board_set.size <= remaining_examples and _have_answers(pair):
+        if pair and board_set.size <= remaining_examples and _have_predictions(pair):
             versions.append(board_set.version_id)
             remaining_examples -= board_set.size
     return versions
@@ -407,39 +420,49 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
     """
     metrics = _list_means(config)
     grades = {metric.name: (array("d"), array("d")) for metric in metrics}
-    # Packed numbers: a list of objects of 100,000 examples takes many times the memory.
+    # Packed numbers, because a list of 100,000 objects takes many times the memory.
     contexts = array("q")
-    places_by_slice: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+    indices_by_slice: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     values: dict[str, set[str]] = defaultdict(set)
     names = [component.name for component in config.context]
-    for place, (row, *answers) in enumerate(iter_side_by_side(pair)):
+    for example_index, (row, *answers) in enumerate(iter_side_by_side(pair)):
         context = [row.inputs[name] for name in names if row.inputs.get(name)]
         # Examples without a context are independent, so each is its own cluster.
-        contexts.append(hash(orjson.dumps(context or place)))
+        contexts.append(hash(orjson.dumps(context or example_index)))
         for metric in metrics:
             for column, answer in zip(grades[metric.name], answers, strict=True):
                 column.append(_grade_answer(metric, answer, row))
         for name in _iter_slices(row, values):
-            places_by_slice[name].append(place)
+            indices_by_slice[name].append(example_index)
     clusters = None
-    # Clusters of one example each are no clusters, and a sharper test may be used.
+    # If each cluster has one example, there are no clusters, and a sharper test applies.
     if len(set(contexts)) < len(contexts):
         clusters = np.asarray(contexts)
     tests = {}
     for name, (first, second) in grades.items():
         tests[name] = _test_difference(np.asarray(first), np.asarray(second), clusters)
     slice_tests: dict[str, Difference] = {}
-    # Small slices would only make the correction of the others harsher.
+    # Small slices would only make the correction for the others stricter.
     large_slices = {
-        name for name, places in places_by_slice.items() if len(places) >= MIN_SLICE_EXAMPLES
+        name
+        for name, row_indices in indices_by_slice.items()
+        if len(row_indices) >= MIN_SLICE_EXAMPLES
     }
     if config.metrics.main in grades:
         main_first, main_second = map(np.asarray, grades[config.metrics.main])
         for name in sorted(large_slices):
-            places = np.asarray(places_by_slice[name])
-            of_slice = None if clusters is None else clusters[places]
-            slice_tests[name] = _test_difference(main_first[places], main_second[places], of_slice)
-    return SetDifferences(tests, slice_tests, small=len(places_by_slice) - len(large_slices))
+            row_indices = np.asarray(indices_by_slice[name])
+            slice_clusters = None if clusters is None else clusters[row_indices]
+            slice_tests[name] = _test_difference(
+                main_first[row_indices], main_second[row_indices], slice_clusters
+            )
+    outcomes = None
+    if metrics:
+        metric = metrics[0]  # examples are also listed by it
+        graded = [[metric.grade(grade) for grade in column] for column in grades[metric.name]]
+        outcomes = count_outcomes(graded[0], graded[1])
+    small_slices = len(indices_by_slice) - len(large_slices)
+    return SetDifferences(tests, slice_tests, small_slices, outcomes)
 
 
 def _test_difference(first: Any, second: Any, contexts: Any) -> Difference:
@@ -455,14 +478,17 @@ def _list_means(config: TaskConfig) -> list[Mean]:
 
 def _grade_answer(metric: Mean, answer: Answer | None, row: SetRow) -> float:
     """Return an answer's contribution to a mean; for a mean of errors, lower is better."""
-    statistic: float = metric.statistic(None if answer is None else answer.value, row)
+    statistic: float = metric.compute_statistic(None if answer is None else answer.value, row)
     return statistic
 
 
 def _iter_slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the slices of an example, for at most MAX_SLICE_VALUES values of each field."""
+    """Yield an example's slices, of at most MAX_SLICE_VALUES values for each field over all calls.
+
+    values: the values seen so far, by field; new ones are added.
+    """
     for field, tags in row.slices.items():
-        # Long texts as tags could make any number of slices.
+        # With long texts as tags, there could be any number of slices.
         for value in set(tags):
             if value in values[field] or len(values[field]) < MAX_SLICE_VALUES:
                 values[field].add(value)
@@ -470,25 +496,41 @@ def _iter_slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
 
 
 def iter_side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
-    """Yield the examples of a set with both models' answers, in order. Streams."""
+    """Yield the examples of a set with both models' answers, in order, one at a time."""
     return zip(read_set_rows(pair[0].version), *map(read_answers, pair), strict=True)
 
 
-def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> ChosenSet:
-    """Return the selected set, with its examples if the reader may see them.
+def choose_set(
+    pairs: Mapping[int, Pair], name: str, part: str = "", *, is_editor: bool
+) -> ChosenSet:
+    """Return the sets that the reader may see, and the runs on the one called `name`.
 
-    Correct answers are only for readers who may see the mistakes of both models.
+    If there is no such set, none is selected. Correct answers, and parts by who is right, are only
+    for readers who may see the mistakes of both models.
     """
     runs = select_readable_runs(pairs, is_editor=is_editor)
+    with_gold_sets = []
+    for set_name, pair in runs.items():
+        if may_see_gold(pair, is_editor=is_editor):
+            with_gold_sets.append(set_name)
     if name not in runs:
-        return ChosenSet(list(runs), "", None, with_gold=False)
-    with_gold = tells_gold(runs[name], is_editor=is_editor)
-    return ChosenSet(list(runs), name, runs[name], with_gold=with_gold)
+        return ChosenSet(
+            list(runs), "", None, with_gold=False, with_gold_sets=tuple(with_gold_sets)
+        )
+    with_gold = name in with_gold_sets
+    return ChosenSet(
+        list(runs),
+        name,
+        runs[name],
+        with_gold,
+        tuple(with_gold_sets),
+        part=part if with_gold and part in OUTCOME_PARTS else "",
+    )
 
 
 def find_differing_examples(
     task: Task, chosen_set: ChosenSet, start: int, end: int
-) -> list[Example]:
+) -> list[ComparedExample]:
     """Return the examples on which the models differ, from index `start` to `end`.
 
     With gold, these are the examples that only one model answers correctly. Without gold, they are
@@ -497,21 +539,27 @@ def find_differing_examples(
     """
     if chosen_set.pair is None:
         return []
-    examples = _iter_differing(task.config, chosen_set.pair, with_gold=chosen_set.with_gold)
+    examples = _iter_differing_examples(
+        task.config, chosen_set.pair, with_gold=chosen_set.with_gold, part=chosen_set.part
+    )
     return list(islice(examples, start, end))
 
 
-def _iter_differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[Example]:
-    """Yield the examples on which the models differ, in the order of the set."""
+def _iter_differing_examples(
+    config: TaskConfig, pair: Pair, *, with_gold: bool, part: str = ""
+) -> Iterator[ComparedExample]:
+    """Yield the examples on which the models differ, or those of a part, in the set's order."""
     metric = next(iter(_list_means(config)), None)
     for row, first, second in iter_side_by_side(pair):
         grades = None
         if with_gold and metric:
             grade, other_grade = (
-                metric.graded(_grade_answer(metric, answer, row)) for answer in (first, second)
+                metric.grade(_grade_answer(metric, answer, row)) for answer in (first, second)
             )
             grades = grade, other_grade
             is_different = grades[0] != grades[1]
+            if part:
+                is_different = name_outcome(*grades) == part
         else:
             is_different = _make_answer_comparable(first) != _make_answer_comparable(second)
         if is_different:
@@ -527,15 +575,17 @@ def _build_example(
     row: SetRow,
     answers: tuple[Answer | None, Answer | None],
     grades: tuple[float, float] | None,
-) -> Example:
+) -> ComparedExample:
     """Return an example with formatted answers."""
     fields = []
     for name, value in row.inputs.items():
-        fields.append((config.component(name).others_title, render_value(config, name, value)))
+        fields.append(
+            (config.get_component(name).third_person_title, render_value(config, name, value))
+        )
     gold = []
     if grades:
         gold = [config.display(config.answer_field, label) for label in row.gold]
-    return Example(
+    return ComparedExample(
         uid=row.uid,
         fields=fields,
         answers=(_describe_answer(config, answers[0]), _describe_answer(config, answers[1])),

@@ -15,6 +15,6 @@ def set_weekly_goal(*, annotator: Annotator, amount: int) -> WeeklyGoal:
     )[0]
 
 
-def forget_goals(*, annotator: Annotator) -> None:
+def delete_goals(*, annotator: Annotator) -> None:
     """Delete the weekly goals of a person who has left. Takes no lock."""
     WeeklyGoal.objects.filter(annotator=annotator).delete()

@@ -1,4 +1,4 @@
-"""Who may be in the ranking of people, and what is known of those who chose to."""
+"""The people who may be in the ranking, and the counts of those who chose to appear."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ from leaderboard.people.ranking import Standing
 from tasks.models import Task
 
 
-def may_play(annotator: Annotator) -> bool:
+def may_use_rankings(annotator: Annotator) -> bool:
     """Return whether the person may use rankings, goals and badges: not if a panel pays them."""
     return annotator.source == Annotator.Source.SITE
 

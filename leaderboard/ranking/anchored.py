@@ -1,8 +1,8 @@
 """The anchored score: several metrics as one number from 0 to 100 that no other model can move.
 
-A metric's place is where its value lies between two anchors, from 0 to 1. The anchors come from a
-frozen pool of reference models (`leaderboard.ranking.pools`), never from the models that are
-scored. docs/statistics.md tells why the anchors are what they are.
+A metric's position says where its value lies between two anchors, from 0 to 1. The anchors come
+from a frozen pool of reference models (`leaderboard.ranking.pools`), never from the models that are
+scored. docs/statistics.md explains the choice of the anchors.
 
 `compute_anchored_points` is the formula. `score_on_anchors` applies it to a table, as the command
 does, and `leaderboard.board.scores.compute_anchored_scores` to a board and all its resamples at
@@ -20,19 +20,20 @@ from leaderboard.ranking.ranks import compute_rank_bounds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-COSTS: Mapping[str, bool] = {"throughput": True, "memory": False}
+HIGHER_IS_BETTER_BY_COST: Mapping[str, bool] = {"throughput": True, "memory": False}
 """Metrics that are not shares, and whether more of them is better."""
-SPANS: Mapping[str, float] = {"throughput": 1000.0, "memory": 40.0}
-"""How many times worse than the best model of a pool the worst anchor of a cost is, at least.
+COST_SPANS: Mapping[str, float] = {"throughput": 1000.0, "memory": 40.0}
+"""The least ratio between a cost's worst anchor and the best model of a pool.
 
-Reference models are all small. So wide a scale tells a distilled encoder, a BERT-base and a
-language model of a thousand million parameters apart; docs/statistics.md has their places.
+Reference models are all small. On a scale this wide, a distilled encoder, a BERT-base and a
+language model with a thousand million parameters still differ. docs/statistics.md lists their
+positions.
 """
 BASELINES = ("majority", "random", "constant", "echo")
-"""Names of the models of a pool that answer without having learned anything."""
+"""Names of a pool's models that answer without having learned anything."""
 PERFECT_VALUE = 100.0
 SCORE_DECIMALS = 9
-"""Digits after the point to which two scores that share a rank are equal."""
+"""The decimals to which scores are rounded before they are compared."""
 
 
 class AnchorsError(ValueError):
@@ -47,13 +48,13 @@ class Scale:
     high: float
     is_ratio: bool = False
 
-    def places(self, values: "NDArray[Any]") -> "NDArray[Any]":
+    def compute_positions(self, values: "NDArray[Any]") -> "NDArray[Any]":
         """Return the positions, from 0 to 1, of values in any shape; NaN remains NaN."""
         import numpy as np
 
         low, high = self.low, self.high
         if self.is_ratio:
-            # A cost of 0 gives an infinite place, which is then cut to an end of the scale.
+            # A cost of 0 gives an infinite position, which is clipped to an end of the scale.
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.log(values)
             low, high = np.log(low), np.log(high)
@@ -71,7 +72,7 @@ class Anchors:
 
 
 def compute_anchors(pool: Table, main_metric: str, metrics: Collection[str]) -> Anchors:
-    """Return the anchors that a pool of reference models gives.
+    """Compute the anchors from a pool of reference models.
 
     Parameters
     ----------
@@ -95,32 +96,30 @@ def compute_anchors(pool: Table, main_metric: str, metrics: Collection[str]) -> 
     Notes
     -----
     Main metric: from the best baseline to the perfect 100. Other shares: from the worst model that
-    is better than the baselines to 100. Costs: from the worst such model, or SPANS times the best,
-    to the best.
+    is better than the baselines to 100. Costs: from the worst such model, or COST_SPANS times the
+    best, to the best.
     """
     quality = _read_values(pool, main_metric)
     if not quality:
-        raise AnchorsError(f"no reference model has {main_metric}.")
+        raise AnchorsError(f"no reference model has a value of {main_metric}.")
     baselines = [value for model, value in quality.items() if model.casefold() in BASELINES]
-    # Without baselines the weakest model is as near to no knowledge as the pool gets.
+    # Without baselines, the weakest model is the pool's best estimate of no knowledge.
     low = max(baselines) if baselines else min(quality.values())
     if not low < PERFECT_VALUE:
-        raise AnchorsError(
-            f"a baseline has {main_metric} {low:g}, which leaves nothing to be better at."
-        )
+        raise AnchorsError(f"a baseline has {main_metric} {low:g}, so no model could do better.")
     # A baseline may be very fast, so it must not set the scale of costs.
-    useful = {model: pool[model] for model in pool if quality.get(model, -inf) > low}
+    useful_models = {model: pool[model] for model in pool if quality.get(model, -inf) > low}
     scales, notices = {main_metric: Scale(low, PERFECT_VALUE)}, []
     for metric in metrics:
         if metric == main_metric:
             continue
-        scale = _compute_scale(metric, _read_values(useful, metric).values())
+        scale = _compute_scale(metric, _read_values(useful_models, metric).values())
         if scale:
             scales[metric] = scale
         else:
             notices.append(
-                f"{metric} is left out and the other weights count more: "
-                "the reference models do not differ in it."
+                f"{metric} doesn't count, so the other weights count more: the reference "
+                "models don't differ in it."
             )
     return Anchors(main_metric, scales, tuple(notices))
 
@@ -155,29 +154,29 @@ def build_plain_anchors(main_metric: str, low: float, metrics: Collection[str]) 
     """
     scales, notices = {}, []
     for metric in dict.fromkeys([main_metric, *metrics]):
-        if metric not in COSTS:
+        if metric not in HIGHER_IS_BETTER_BY_COST:
             scales[metric] = Scale(low, PERFECT_VALUE)
         elif metric in metrics:
             notices.append(
-                f"{metric} is left out and the other weights count more: "
-                "there are no reference models to compare it with."
+                f"{metric} doesn't count, so the other weights count more: the task has no "
+                "reference models."
             )
     return Anchors(main_metric, scales, tuple(notices))
 
 
 def _compute_scale(metric: str, values: Collection[float]) -> Scale | None:
-    """Return the scale of a metric other than the main one; None if the models do not differ."""
-    if metric not in COSTS:
+    """Return the scale of a metric other than the main one; None if its ends would be equal."""
+    if metric not in HIGHER_IS_BETTER_BY_COST:
         low, high = min(values, default=PERFECT_VALUE), PERFECT_VALUE
         return Scale(low, high) if low < high else None
     # A scale of ratios has no place for 0.
     positive = [value for value in values if value > 0]
-    least, most = min(positive, default=0.0), max(positive, default=0.0)
-    if not least < most:
+    lowest, highest = min(positive, default=0.0), max(positive, default=0.0)
+    if not lowest < highest:
         return None
-    if COSTS[metric]:
-        return Scale(min(least, most / SPANS[metric]), most, is_ratio=True)
-    return Scale(max(most, least * SPANS[metric]), least, is_ratio=True)
+    if HIGHER_IS_BETTER_BY_COST[metric]:
+        return Scale(min(lowest, highest / COST_SPANS[metric]), highest, is_ratio=True)
+    return Scale(max(highest, lowest * COST_SPANS[metric]), lowest, is_ratio=True)
 
 
 def select_used_weights(anchors: Anchors, weights: Mapping[str, float]) -> dict[str, float]:
@@ -222,16 +221,16 @@ def compute_anchored_points(
 
     used_weights = select_used_weights(anchors, weights)
     total = sum(used_weights.values())
-    quality = anchors.scales[anchors.main].places(values[anchors.main])
+    quality = anchors.scales[anchors.main].compute_positions(values[anchors.main])
     points = {}
     for metric, weight in used_weights.items():
         if metric == anchors.main:
-            # The main metric counts by `quality`, which multiplies all points.
-            place = np.ones_like(quality)
+            # The main metric counts through `quality`, which multiplies all points.
+            position = np.ones_like(quality)
         else:
-            place = anchors.scales[metric].places(values[metric])
-            place = np.where(np.isnan(place), unmeasured_position, place)
-        points[metric] = 100 * quality * place * (weight / total)
+            position = anchors.scales[metric].compute_positions(values[metric])
+            position = np.where(np.isnan(position), unmeasured_position, position)
+        points[metric] = 100 * quality * position * (weight / total)
     return points
 
 
@@ -257,13 +256,14 @@ def score_on_anchors(
     Notes
     -----
     No model's score depends on another model. If another metric was not measured, the score is
-    from `least` to `most`, the note names the metric, and there is a rank only if the order is
-    known. Ranges are sorted by their middle.
+    from `least` to `most`, and the note names the metric. Such a model has a rank only if the order
+    is known. Ranges are sorted by their middle.
     """
     import numpy as np
 
     used_weights = select_used_weights(anchors, weights)
     names = sorted(table)
+    # The main metric may also have a weight, but is needed only once.
     needed_metrics = dict.fromkeys([anchors.main, *used_weights])
     columns = {
         metric: np.array([_convert_to_number(table[name].get(metric)) for name in names])
@@ -272,15 +272,15 @@ def score_on_anchors(
     worst_scores = _sum_points(anchors, used_weights, columns, unmeasured_position=0.0)
     best_scores = _sum_points(anchors, used_weights, columns, unmeasured_position=1.0)
     models = []
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         missing_metrics = [metric for metric in needed_metrics if table[name].get(metric) is None]
-        # Rounded before they are compared, so that rounding errors make no range.
-        least, most = (
-            round(worst_scores[place], SCORE_DECIMALS),
-            round(best_scores[place], SCORE_DECIMALS),
+        # Rounded before the comparison, so that rounding errors do not make a range.
+        lowest, highest = (
+            round(worst_scores[position], SCORE_DECIMALS),
+            round(best_scores[position], SCORE_DECIMALS),
         )
         models.append(
-            _ScoredRange(name, worst_scores[place], least, most, ", ".join(missing_metrics))
+            _ScoredRange(name, worst_scores[position], lowest, highest, ", ".join(missing_metrics))
         )
     return list(_rank_in_order(models))
 
@@ -307,13 +307,13 @@ def _sum_points(
 
 @dataclass(frozen=True)
 class _ScoredRange:
-    """A model with its exact worst score, and both ends of its score rounded to ALIKE."""
+    """A model with its exact worst score, and both ends of its score to SCORE_DECIMALS digits."""
 
     name: str
     score: float
     least: float
     most: float
-    missing: str  # metrics that were not measured
+    missing: str  # the metrics that were not measured
 
 
 def _rank_in_order(models: Sequence[_ScoredRange]) -> Iterator[ScoredModel]:
@@ -321,7 +321,7 @@ def _rank_in_order(models: Sequence[_ScoredRange]) -> Iterator[ScoredModel]:
     known = [model for model in models if isfinite(model.least)]
     bounds = compute_rank_bounds([model.least for model in known], [model.most for model in known])
     ranked_models = list(zip(known, bounds, strict=True))
-    # The middle of a range decides, of a known score the score itself.
+    # The middle of a range decides, or the score itself if it is known.
     ranked_models.sort(key=lambda pair: (-pair[0].least - pair[0].most, pair[0].name))
     for model, (first_rank, last_rank) in ranked_models:
         note = f"not measured: {model.missing}" if model.missing else ""

@@ -20,7 +20,7 @@ from itertools import pairwise
 from math import ceil, floor, inf, isclose, isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal
 
-from leaderboard.ranking.pareto import find_front
+from leaderboard.ranking.pareto import find_pareto_front
 from leaderboard.ranking.ranks import compute_shared_ranks
 
 if TYPE_CHECKING:
@@ -33,12 +33,14 @@ Errors = Mapping[str, float | None]
 
 WEIGHTS = {"perf": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
 MEMORY_BUDGET = 16.0
-"""GB, as in the paper's caption; the numbers printed there come out with 32."""
+"""In GB, as in the paper's caption, although the paper's numbers result from a budget of 32."""
 MIN_GAPS = {"classic": 1e-4, "robust": 5e-3}
-"""Pairs count that differ in the main metric by more than this share of its greatest value."""
-NOISE = 5e-3
-"""In robust, a smaller share of a metric's greatest utility is no difference: memory of the same
-model differs by as much from run to run. So nothing is divided by what is almost equal by chance.
+"""The least difference at which a pair counts, as a share of the main metric's greatest value."""
+NOISE_SCALE = 5e-3
+"""In robust mode, differences below this share of a metric's greatest utility are ignored.
+
+The memory of one model differs by as much from run to run. So no ratio is computed from values that
+differ only by chance.
 """
 ROUNDING_TOLERANCE = 1e-12
 """Differences below this share of the greatest value come from floating-point arithmetic."""
@@ -50,7 +52,7 @@ class Rule:
 
     weights: of each metric, 0 or more; only their ratios matter. budgets: the amounts from which
     metrics that should be low are subtracted; with a budget of 16, memory of 5 counts as 11.
-    min_gap: in units of the main metric; None for the default (GAPS).
+    min_gap: in units of the main metric; None for the default (MIN_GAPS).
     """
 
     mode: Literal["classic", "robust"] = "robust"
@@ -62,26 +64,26 @@ class Rule:
     def __post_init__(self) -> None:
         for metric, weight in self.weights.items():
             if not 0 <= weight < inf:
-                raise ValueError(f"The weight of {metric} is {weight}; give a number from 0 up.")
+                raise ValueError(f"The weight of {metric} is {weight}. It must be 0 or more.")
         if not any(self.weights.values()):
-            raise ValueError("All weights are 0: give at least one weight above 0.")
+            raise ValueError("All weights are 0. Give at least one weight above 0.")
         if not all(map(isfinite, self.budgets.values())):
             raise ValueError("A budget must be a finite number.")
         if self.min_gap is not None and not 0 <= self.min_gap < inf:
-            raise ValueError(f"The smallest gap is {self.min_gap}; give a number from 0 up.")
+            raise ValueError(f"The smallest gap is {self.min_gap}. It must be 0 or more.")
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Return the main metric, then the others by name."""
         return (self.main, *sorted(self.weights.keys() - {self.main}))
 
-    def utility(self, metric: str, raw: Any) -> Any:
+    def compute_utility(self, metric: str, raw: Any) -> Any:
         """Convert a metric's value, or an array of values, so that higher is better."""
         if metric in self.budgets:
             return self.budgets[metric] - raw
         return raw
 
-    def utilities(
+    def compute_utilities(
         self, row: Mapping[str, float | None], metrics: Collection[str]
     ) -> dict[str, float]:
         """Return a row's values, converted so that higher is better, without missing ones."""
@@ -89,7 +91,7 @@ class Rule:
         for metric in metrics:
             raw = row.get(metric)
             if raw is not None:
-                values_by_metric[metric] = self.utility(metric, raw)
+                values_by_metric[metric] = self.compute_utility(metric, raw)
         return values_by_metric
 
 
@@ -123,7 +125,7 @@ class ScoredModel:
 
 @dataclass(frozen=True)
 class Interval:
-    """The range that contains 95 % of the draws of the score, and that of the rank."""
+    """The 95% ranges of a model's score and of its rank over the draws."""
 
     low: float
     high: float
@@ -143,8 +145,8 @@ def compute_exchange_rates(rule: Rule, table: Table, errors: Errors | None = Non
     table : Table
         The models. Those without a value that others have are not in the pool.
     errors : Errors, optional
-        Standard errors of the main metric. In robust mode, a pair whose errors are known counts
-        if it differs by more than twice the error of its difference, whatever `min_gap` is.
+        Standard errors of the main metric. In robust mode, a pair with known errors counts if it
+        differs by more than twice the error of its difference, whatever `min_gap` is.
 
     Returns
     -------
@@ -158,24 +160,28 @@ def compute_exchange_rates(rule: Rule, table: Table, errors: Errors | None = Non
     because only these trade one metric for another. So a dominated model, or a copy, changes
     nothing.
     """
-    utilities = {model: rule.utilities(row, rule.metrics) for model, row in table.items()}
+    utilities = {model: rule.compute_utilities(row, rule.metrics) for model, row in table.items()}
     # A metric that no model has must not empty the pool.
-    metrics_had = {rule.main}.union(*utilities.values())
-    metrics = [metric for metric in rule.metrics if metric in metrics_had]
+    measured_metrics = {rule.main}.union(*utilities.values())
+    metrics = [metric for metric in rule.metrics if metric in measured_metrics]
     pool = {model: row for model, row in utilities.items() if len(row) == len(metrics)}
     if rule.mode == "robust":
-        # A dominated model is worse at no gain, so its differences are no prices.
-        undominated = find_front(pool, dict.fromkeys(metrics, 1))
+        # A dominated model is worse without any gain, so its differences are not prices.
+        undominated = find_pareto_front(pool, dict.fromkeys(metrics, 1))
         pool = {model: pool[model] for model in pool if model in undominated}
     rows = _build_pool_rows(pool, metrics, errors or {})
     ratios = dict(zip(metrics[1:], _compute_ratios(rule, rows, len(metrics)), strict=True))
     rates: dict[str, float | None] = {rule.main: 1.0}
     notices = []
     for metric in rule.metrics[1:]:
-        rate = _choose_rate(rule, ratios[metric]) if metric in ratios else "no model has it"
+        rate = (
+            _choose_rate(rule, ratios[metric])
+            if metric in ratios
+            else "no model was measured on it"
+        )
         if isinstance(rate, str):
             rates[metric] = None
-            notices.append(f"{metric} is left out and the other weights count more: {rate}.")
+            notices.append(f"{metric} doesn't count, so the other weights count more: {rate}.")
         else:
             rates[metric] = rate
     return Rates(rates, tuple(sorted(pool)), tuple(notices))
@@ -201,7 +207,7 @@ def _build_pool_rows(
 def _compute_ratios(
     rule: Rule, rows: Sequence[Sequence[float]], metrics: int
 ) -> "NDArray[np.float64]":
-    """Return |Δ metric| ÷ |Δ main| of the significantly different pairs: a row per other metric.
+    """Return |Δ metric| ÷ |Δ main| of pairs that differ enough in main: a row per other metric.
 
     rows: models × metrics, the main metric first, then its standard error (NaN: unknown).
     """
@@ -215,7 +221,7 @@ def _compute_ratios(
     if gap is None:
         gap = MIN_GAPS[rule.mode] * greatest[0]
     if rule.mode == "classic":
-        # Rows are sorted by the main metric, so neighbours stand next to each other.
+        # Rows are sorted by the main metric, so neighbours are adjacent.
         first, second = np.arange(len(rows) - 1), np.arange(1, len(rows))
         gaps = np.full(len(first), gap)
     else:
@@ -223,12 +229,12 @@ def _compute_ratios(
         first, second = np.triu_indices(len(rows), 1)
         # Twice the error of a difference of two independent values.
         gaps = 2 * np.hypot(error[first], error[second])
-        # Where an error is not known the usual gap decides.
+        # If an error is unknown, the usual gap decides.
         gaps[np.isnan(gaps)] = gap
     steps = np.abs(values[first] - values[second])
     steps[steps <= ROUNDING_TOLERANCE * greatest] = 0
     if rule.mode == "robust":
-        steps[:, 1:][steps[:, 1:] <= NOISE * greatest[1:]] = 0
+        steps[:, 1:][steps[:, 1:] <= NOISE_SCALE * greatest[1:]] = 0
     differing = steps[steps[:, 0] > gaps + ROUNDING_TOLERANCE * greatest[0]]
     ratios: NDArray[np.float64] = (differing[:, 1:] / differing[:, :1]).T
     return ratios
@@ -241,10 +247,10 @@ def _choose_rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
     if not len(ratios):
         return f"no two reference models differ enough in {rule.main}"
     if not ratios.any():
-        return "the reference models do not differ in it"
+        return "the reference models don't differ in it"
     if rule.mode == "classic":
         return float(ratios.mean())
-    # Where most pairs are equal, the median is 0 and the price is what the others show.
+    # If most pairs are equal, the median is 0, and the other pairs determine the price.
     return float(np.median(ratios) or np.median(ratios[ratios > 0]))
 
 
@@ -285,7 +291,7 @@ def compute_priced_points(
     points = {}
     for metric, weight in weights.items():
         price = weight / total / (rates.values[metric] or nan)
-        points[metric] = price * rule.utility(metric, values[metric])
+        points[metric] = price * rule.compute_utility(metric, values[metric])
     return points
 
 
@@ -331,14 +337,14 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
         for metric in weights
     }
     scores = np.sum(list(compute_priced_points(rule, rates, columns).values()), axis=0).tolist()
-    # By scores of which rounding errors are taken out.
+    # By scores without rounding errors.
     ranks = compute_shared_ranks(_join_ties(scores))
     rows = [ScoredModel(*row) for row in zip(complete_models, scores, ranks, strict=True)]
     return sorted(rows, key=lambda row: (row.rank, row.model)) + unscored_models
 
 
 def _join_ties(scores: Sequence[float]) -> list[float]:
-    """Return the scores, with those that differ only by rounding made equal.
+    """Return the scores after making equal those that differ only by rounding.
 
     Each score is compared with the next higher one, and replaced by it if they are close.
     """
@@ -350,14 +356,14 @@ def _join_ties(scores: Sequence[float]) -> list[float]:
     return joined_scores
 
 
-def bootstrap(
+def resample_scores(
     rule: Rule,
     table: Table,
     draws: Iterable[Table],
     rates: Rates | None = None,
     errors: Errors | None = None,
 ) -> dict[str, Interval]:
-    """Compute 95 % percentile intervals of score and rank.
+    """Compute 95% percentile intervals of score and rank.
 
     Parameters
     ----------
@@ -369,8 +375,7 @@ def bootstrap(
     draws : iterable of Table
         The tables computed from resamples of the examples, with the same models.
     rates : Rates, optional
-        The rates by which all draws are scored, by default the table's own: the interval is that
-        of a score in these units.
+        The rates by which all draws are scored; by default the table's own.
     errors : Errors, optional
         Standard errors for the table's own rates, see `compute_exchange_rates`.
 
@@ -385,7 +390,7 @@ def bootstrap(
 
     used_rates = rates or compute_exchange_rates(rule, table, errors)
     draws_by_model: dict[str, list[tuple[float, int]]] = {}
-    # The table first: `interval` takes the first value for the measured one.
+    # The table first, because `interval` treats the first value as the measured one.
     for one_table in (table, *draws):
         for row in score_models(rule, one_table, used_rates):
             if row.dynascore is not None and row.rank is not None:
@@ -401,7 +406,9 @@ def bootstrap(
     return intervals
 
 
-def find_movers(rule: Rule, table: Table, top: int = 10, errors: Errors | None = None) -> list[str]:
+def find_order_changing_models(
+    rule: Rule, table: Table, top: int = 10, errors: Errors | None = None
+) -> list[str]:
     """Return the models whose removal changes the order of the others.
 
     Parameters
@@ -411,7 +418,7 @@ def find_movers(rule: Rule, table: Table, top: int = 10, errors: Errors | None =
     table : Table
         The models.
     top : int
-        The number of best models to try to remove.
+        The number of best models whose order is compared.
     errors : Errors, optional
         Standard errors, see `compute_exchange_rates`.
 
@@ -421,15 +428,15 @@ def find_movers(rule: Rule, table: Table, top: int = 10, errors: Errors | None =
     """
     rates = compute_exchange_rates(rule, table, errors)
     order = _order_models(rule, table, rates)
-    movers = []
-    # Only models of the pool can move a rate.
+    order_changing_models = []
+    # Only models of the pool affect a rate.
     for left_out in rates.pool:
         others = {model: row for model, row in table.items() if model != left_out}
         before = [model for model in order if model != left_out]
         after = _order_models(rule, others, compute_exchange_rates(rule, others, errors))
         if after[:top] != before[:top]:
-            movers.append(left_out)
-    return movers
+            order_changing_models.append(left_out)
+    return order_changing_models
 
 
 def _order_models(rule: Rule, table: Table, rates: Rates) -> list[str]:

@@ -6,22 +6,23 @@ from typing import Any
 from core.text.words import gettext_noop
 
 SENTENCE = gettext_noop(
-    "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1 on "
-    "a fixed scale: %(places)s (reference pool %(version)s); so nothing counts without "
-    "understanding, and no other model moves a score."
+    "Score = 100 × q × (%(shares)s). q is %(main)s, rescaled to 0–1 like all metrics. "
+    "Scales: %(places)s (reference pool %(version)s). A model without any understanding "
+    "scores 0, and other models don't change a score."
 )
 PLAIN_SENTENCE = gettext_noop(
-    "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1: "
-    "%(places)s; so nothing counts without understanding, and no other model moves a score."
+    "Score = 100 × q × (%(shares)s). q is %(main)s, rescaled to 0–1 like all metrics. "
+    "Scales: %(places)s. A model without any understanding scores 0, and other models don't "
+    "change a score."
 )
 PRICED_SENTENCE = gettext_noop(
-    "Score = %(terms)s. The numbers after ÷ say how much of a metric one unit of %(main)s is worth."
+    "Score = %(terms)s. The number after ÷ is how much of a metric is worth one unit of %(main)s."
 )
-PLACE_TERM = gettext_noop("%(metric)s from %(low)s to %(high)s")
-"""Of a metric the values at which its place is 0 and 1."""
+SCALE_TERM = gettext_noop("%(metric)s from %(low)s to %(high)s")
+"""A metric with its values at positions 0 and 1."""
 
 
-def _plain(name: str) -> str:
+def _format_plain(name: str) -> str:
     return name.replace("_", " ")
 
 
@@ -30,10 +31,10 @@ def describe_formula(
     main_metric: str,
     anchors: Mapping[str, Any] | None,
     *,
-    say: Callable[[str], str] = str,
-    words: Callable[[str], str] = _plain,
+    translate: Callable[[str], str] = str,
+    name_metric: Callable[[str], str] = _format_plain,
 ) -> str:
-    """Describe the anchored score of a board or a snapshot in a sentence.
+    """Describe in a sentence the anchored score of a board or a snapshot.
 
     Parameters
     ----------
@@ -44,9 +45,9 @@ def describe_formula(
     anchors : mapping, optional
         As `leaderboard.board.tables.describe_anchors` returns them: versions, and for each metric
         the values at positions 0 and 1.
-    say : callable
+    translate : callable
         Translates a sentence. English by default.
-    words : callable
+    name_metric : callable
         Names a metric.
 
     Returns
@@ -62,17 +63,19 @@ def describe_formula(
     shares = []
     for name, weight in used_weights.items():
         share = f"{weight / total:.3g}"
-        shares.append(share if name == main_metric else f"{share} × {words(name)}")
-    places = []
+        shares.append(share if name == main_metric else f"{share} × {name_metric(name)}")
+    terms = []
     for name in dict.fromkeys([main_metric, *used_weights]):
         low, high = f"{scales[name]['low']:.4g}", f"{scales[name]['high']:.4g}"
-        places.append(say(PLACE_TERM) % {"metric": words(name), "low": low, "high": high})
+        terms.append(
+            translate(SCALE_TERM) % {"metric": name_metric(name), "low": low, "high": high}
+        )
     # A task without reference models has version 0 of the plain anchors.
     sentence = SENTENCE if anchors["version"] else PLAIN_SENTENCE
-    return say(sentence) % {
+    return translate(sentence) % {
         "shares": " + ".join(shares),
-        "main": words(main_metric),
-        "places": "; ".join(places),
+        "main": name_metric(main_metric),
+        "places": "; ".join(terms),
         "version": f"{anchors['version']}.{anchors.get('costs', 0)}",
     }
 
@@ -83,10 +86,10 @@ def describe_priced_formula(
     rates: Mapping[str, float | None],
     budgets: Mapping[str, float],
     *,
-    say: Callable[[str], str] = str,
-    words: Callable[[str], str] = _plain,
+    translate: Callable[[str], str] = str,
+    name_metric: Callable[[str], str] = _format_plain,
 ) -> str:
-    """Describe the score of a board that has exchange rates in a sentence.
+    """Describe in a sentence the score of a board that has exchange rates.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ def describe_priced_formula(
         The exchange rates.
     budgets : mapping of str to float
         See `leaderboard.ranking.dynascore.Rule`.
-    say, words : callable
+    translate, name_metric : callable
         See `describe_formula`.
 
     Returns
@@ -110,7 +113,7 @@ def describe_priced_formula(
     total = sum(used_weights.values())
     terms = []
     for name, weight in used_weights.items():
-        value = words(name)
+        value = name_metric(name)
         if name in budgets:
             value = f"({budgets[name]:g} − {value})"
         term = f"{weight / total:.3g} × {value}"
@@ -119,4 +122,7 @@ def describe_priced_formula(
         terms.append(term)
     if not terms:
         return ""
-    return say(PRICED_SENTENCE) % {"terms": " + ".join(terms), "main": words(main_metric)}
+    return translate(PRICED_SENTENCE) % {
+        "terms": " + ".join(terms),
+        "main": name_metric(main_metric),
+    }

@@ -1,13 +1,13 @@
-"""Which models no other one beats in everything."""
+"""The Pareto front: the models that no other one beats in everything."""
 
 from collections.abc import Mapping
 from typing import Literal
 
 BLOCK_MODELS = 256
-"""Models that are compared with all others at once."""
+"""The number of models that are compared with all others at once."""
 
 
-def find_front(
+def find_pareto_front(
     points: Mapping[str, Mapping[str, float | None]], signs: Mapping[str, Literal[1, -1]]
 ) -> set[str]:
     """Return the models that are not dominated.
@@ -30,7 +30,7 @@ def find_front(
     values *= list(signs.values())
 
     is_dominated = np.zeros(len(complete_models), dtype=bool)
-    # In blocks, so that memory grows with the number of models and not with its square.
+    # In blocks, so that memory grows linearly with the number of models.
     for begin in range(0, len(complete_models), BLOCK_MODELS):
         block = values[begin : begin + BLOCK_MODELS]
         is_as_good = np.ones((len(block), len(complete_models)), dtype=bool)

@@ -1,11 +1,11 @@
-"""Ranks with ties, tests of two models on the same examples, and corrections for many tests.
+"""Ranks with ties, tests of two models on the same examples, and corrections for multiple tests.
 
 docs/statistics.md explains the tests and their sources in words.
 
-All rankings share one rule: a rank is one more than the number of those that are surely better, so
-equal ones share the better rank (1, 2, 2, 4). `compute_shared_ranks` applies it to numbers,
+All rankings share one rule: a rank is one more than the number of models that are certainly better,
+so equal models share the better rank (1, 2, 2, 4). `compute_shared_ranks` applies it to numbers,
 `compute_rank_bounds` to numbers that lie between two ends, and boards to differences that are
-tested (`leaderboard.board.ranked`). `label_ranks` marks ranks that several have.
+tested (`leaderboard.board.ranked`). `label_ranks` marks ranks that several models share.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,7 +19,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from evaluation.scoring.paired import compute_mcnemar_p
-from validation.rates.rates import FEW_CLUSTERS, Ratio, cluster_ratio
+from validation.rates.rates import MIN_CLUSTERS, Ratio, compute_clustered_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def compute_shared_ranks(scores: Sequence[float]) -> list[int]:
     return [first for first, _ in compute_rank_bounds(scores, scores)]
 
 
-def compute_rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int, int]]:
+def compute_rank_bounds(lowest: Sequence[float], highest: Sequence[float]) -> list[tuple[int, int]]:
     """Return the best and the worst possible rank of scores known only as ranges.
 
     A score is certainly better than another if its lower end is above the other's upper end.
@@ -47,9 +47,9 @@ def compute_rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[t
     >>> compute_rank_bounds([80.0, 60.0, 50.0], [80.0, 70.0, 65.0])
     [(1, 1), (2, 3), (2, 3)]
     """
-    lower_ends, upper_ends = sorted(least), sorted(most)
+    lower_ends, upper_ends = sorted(lowest), sorted(highest)
     bounds = []
-    for low, high in zip(least, most, strict=True):
+    for low, high in zip(lowest, highest, strict=True):
         better = len(lower_ends) - bisect_right(lower_ends, high)
         worse = bisect_left(upper_ends, low)
         bounds.append((1 + better, len(lower_ends) - worse))
@@ -68,7 +68,7 @@ def label_ranks(ranks: Collection[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of the first model − that of the second, with a 95 % interval and two-sided p-value.
+    """The mean of the first model − that of the second, with a 95% interval and two-sided p-value.
 
     clusters: the number of independent groups among the n examples.
     """
@@ -111,7 +111,7 @@ def compare_scores(
     -----
     For binary scores on independent examples: McNemar's exact test, and the interval of Bonett and
     Price (2012). Otherwise Student's interval and test, by the differences of whole clusters. With
-    fewer than FEW_CLUSTERS the test is exact, over all sign flips of these differences.
+    fewer than MIN_CLUSTERS the test is exact, over all sign flips of these differences.
     """
     import numpy as np
 
@@ -132,30 +132,33 @@ def _compare_clusters(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Di
     import numpy as np
     from scipy.special import stdtr
 
-    # Clusters by number, in the order in which they appear.
+    # Clusters are numbered in the order of their appearance.
     numbers: dict[Hashable, int] = {}
     places = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
     sums, sizes = np.bincount(places, gains), np.bincount(places)
     value, count = float(gains.mean()), len(sizes)
     pairs = list(zip(sums.tolist(), sizes.tolist(), strict=True))
-    ratio = cluster_ratio(pairs) if count > 1 else Ratio(value, inf, 1)
-    if count < FEW_CLUSTERS:
-        # 2 to the number of clusters, which FEW_CLUSTERS keeps small.
+    ratio = compute_clustered_ratio(pairs) if count > 1 else Ratio(value, inf, 1)
+    if count < MIN_CLUSTERS:
+        # 2 to the number of clusters, which MIN_CLUSTERS keeps small.
         flips = np.array(list(product((1, -1), repeat=count)))
         flipped = np.abs(flips @ sums)
         # With a tolerance, because equal sums may differ in their last digit.
         p, method = float((flipped >= abs(sums.sum()) - 1e-9).mean()), "sign-flips"
     else:
         t = 0.0
-        if ratio.error:
-            t = value / ratio.error
+        if ratio.standard_error:
+            t = value / ratio.standard_error
         elif value:
-            t = inf  # all clusters differ by the same
-        # No flip of signs is rarer than this, however small the error looks.
-        p, method = max(2 * float(stdtr(ratio.freedom, -abs(t))), 2.0 ** (1 - count)), "student"
-    # Clusters that are all alike leave open what as many examples without a difference would.
-    half = ratio.half or _compute_half_width(0, 0, count)
-    low, high = max(-1.0, value - half), min(1.0, value + half)
+            t = inf  # the difference is the same in all clusters
+        # No flip of signs is rarer than this, even if the error looks smaller.
+        p, method = (
+            max(2 * float(stdtr(ratio.degrees_of_freedom, -abs(t))), 2.0 ** (1 - count)),
+            "student",
+        )
+    # If all clusters are equal, use the width for as many examples without a difference.
+    half_width = ratio.half_width or _compute_half_width(0, 0, count)
+    low, high = max(-1.0, value - half_width), min(1.0, value + half_width)
     return Difference(value, low, high, p, len(gains), count, method)
 
 
@@ -164,36 +167,37 @@ def _compare_clusters(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Di
 def _test_mcnemar(wins: int, losses: int, n: int) -> Difference:
     """Compare two models with binary scores.
 
-    wins: examples only the first answers correctly. losses: those only the second does.
+    wins: the number of examples that only the first answers correctly. losses: the number that only
+    the second answers correctly.
     """
     value, middle = (wins - losses) / n, (wins - losses) / (n + 2)
-    half = _compute_half_width(wins, losses, n)
-    low, high = max(-1.0, middle - half), min(1.0, middle + half)
+    half_width = _compute_half_width(wins, losses, n)
+    low, high = max(-1.0, middle - half_width), min(1.0, middle + half_width)
     p = compute_mcnemar_p(wins, losses)
     # The interval is centred on the shrunk value; widened so that it contains the shown one.
     return Difference(value, min(value, low), max(value, high), p, n, n, "mcnemar")
 
 
 def _compute_half_width(wins: int, losses: int, n: int) -> float:
-    """Return half the width of Bonett and Price's interval of (wins − losses) ÷ n, 95 %."""
+    """Return half the width of Bonett and Price's interval of (wins − losses) ÷ n, 95%."""
     won, lost = (wins + 1) / (n + 2), (losses + 1) / (n + 2)
     return CRITICAL_Z * sqrt((won + lost - (won - lost) ** 2) / (n + 2))
 
 
-def holm(ps: Sequence[float]) -> list[float]:
-    """Adjust the p-values of tests that are read together, by Holm (1979).
+def adjust_by_holm(ps: Sequence[float]) -> list[float]:
+    """Adjust the p-values of tests that are read together, by Holm's method (1979).
 
     With a threshold α, at most a share α of all boards contains a false positive. Keeps the order.
     """
     adjusted_ps, lower_bound = [0.0] * len(ps), 0.0
     for rank, number in enumerate(_order_by_p(ps)):
-        # From the smallest p on; an adjusted p is never below an earlier one.
+        # From the smallest p upwards; an adjusted p is never below an earlier one.
         lower_bound = max(lower_bound, min(1.0, (len(ps) - rank) * ps[number]))
         adjusted_ps[number] = lower_bound
     return adjusted_ps
 
 
-def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+def adjust_by_benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     """Adjust the p-values of many slices, by Benjamini and Hochberg (1995).
 
     Of those below α, at most a share α is expected to be false. Keeps the order.
@@ -201,7 +205,7 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     adjusted_ps, upper_bound = [0.0] * len(ps), 1.0
     order = _order_by_p(ps)
     for rank in range(len(ps), 0, -1):
-        # From the greatest p down; an adjusted p is never above a later one.
+        # From the greatest p downwards; an adjusted p is never above a later one.
         number = order[rank - 1]
         upper_bound = min(upper_bound, len(ps) / rank * ps[number])
         adjusted_ps[number] = upper_bound
@@ -214,10 +218,10 @@ def _order_by_p(ps: Sequence[float]) -> list[int]:
 
 
 def compute_min_examples(half_width: float = 0.05) -> int:
-    """Return how many examples give a 95 % interval of an accuracy of ± half_width (0-1).
+    """Return the number of examples for a 95% interval of ± half_width (0-1) of an accuracy.
 
-    n = (z ÷ (2 × half_width))², rounded up: at an accuracy of 0.5, where the interval is widest,
-    half of it is z × √(0.25 ÷ n).
+    n = (z ÷ (2 × half_width))², rounded up. The interval is widest at an accuracy of 0.5, where its
+    half-width is z × √(0.25 ÷ n).
 
     >>> compute_min_examples(), compute_min_examples(0.1)
     (385, 97)
@@ -257,5 +261,5 @@ def compute_min_detectable(
     room = n + z**2 - CRITICAL_Z**2
     if room < 0:
         return None
-    least = sqrt(split) * (CRITICAL_Z * sqrt(n) + z * sqrt(room)) / (n + z**2)
-    return least if 0 < least <= split else None
+    lowest = sqrt(split) * (CRITICAL_Z * sqrt(n) + z * sqrt(room)) / (n + z**2)
+    return lowest if 0 < lowest <= split else None

@@ -1,4 +1,4 @@
-"""A model's accuracy on what a release holds back, beside what the same rounds published.
+"""A model's accuracy on a release's held-back rows, beside the published rows of these rounds.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from leaderboard.board.cells import Cell
-from leaderboard.board.matrix import Matrix, Model
+from leaderboard.board.matrix import BoardModel, Matrix
 from leaderboard.rounds import training_dates
 from leaderboard.rounds.matrix import subtract_cells
 from leaderboard.rounds.training_dates import Side, compute_side, find_share_metric
@@ -21,7 +21,7 @@ from tasks.models import Round
 class HeldBackLine:
     """A model's results on published and held-back rows, without rounds written against it."""
 
-    model: Model
+    model: BoardModel
     released: Side
     held: Side
     difference: Cell  # released − held, in points
@@ -30,23 +30,23 @@ class HeldBackLine:
 def build_held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
     """Return the models that were run on released and on held-back rows of a round, by name."""
     metric = find_share_metric(matrix)
-    pairs = _find_pairs(matrix)
+    pairs = _find_set_pairs(matrix)
     if metric is None or not pairs:
         return []
     column = matrix.metrics.index(metric)
     lines = []
-    for place, model in enumerate(matrix.models):
+    for set_index, model in enumerate(matrix.models):
         released_sets, held_sets = [], []
         for released_set, held_set in pairs:
             # Both sides must be measured, or the rounds on them would differ.
-            if _is_counted(matrix, place, released_set, column) and _is_counted(
-                matrix, place, held_set, column
+            if _is_counted(matrix, set_index, released_set, column) and _is_counted(
+                matrix, set_index, held_set, column
             ):
                 released_sets.append(released_set)
                 held_sets.append(held_set)
         if released_sets:
-            released_side = compute_side(matrix, place, column, released_sets)
-            held_side = compute_side(matrix, place, column, held_sets)
+            released_side = compute_side(matrix, set_index, column, released_sets)
+            held_side = compute_side(matrix, set_index, column, held_sets)
             lines.append(
                 HeldBackLine(
                     model,
@@ -58,25 +58,25 @@ def build_held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
     return sorted(lines, key=lambda line: line.model.name)
 
 
-def _find_pairs(matrix: Matrix) -> list[tuple[int, int]]:
+def _find_set_pairs(matrix: Matrix) -> list[tuple[int, int]]:
     """Return the indices of the released and the held-back set, for each round with both."""
-    released_places, held_places = {}, {}
-    for place, board_set in enumerate(matrix.sets):
+    released_indices, held_indices = {}, {}
+    for set_index, board_set in enumerate(matrix.sets):
         if board_set.round:
-            released_places[board_set.round] = place
+            released_indices[board_set.round] = set_index
         if board_set.held_of:
-            held_places[board_set.held_of] = place
+            held_indices[board_set.held_of] = set_index
     return [
-        (released_places[number], held_places[number])
-        for number in released_places
-        if number in held_places
+        (released_indices[number], held_indices[number])
+        for number in released_indices
+        if number in held_indices
     ]
 
 
-def _is_counted(matrix: Matrix, model: int, place: int, column: int) -> bool:
+def _is_counted(matrix: Matrix, model: int, set_index: int, column: int) -> bool:
     """Return whether a model was measured on a set that was not written against that model."""
-    is_measured = not np.isnan(matrix.numbers.values[model, place, column])
-    return is_measured and not matrix.numbers.in_the_loop[model, place]
+    is_measured = not np.isnan(matrix.numbers.values[model, set_index, column])
+    return is_measured and not matrix.numbers.in_the_loop[model, set_index]
 
 
 def build_training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _iter_json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any
         yield {
             "id": str(line.model.id),
             "model": line.model.name,
-            "released": line.released.as_json(),
-            "held": line.held.as_json(),
+            "released": line.released.build_json(),
+            "held": line.held.build_json(),
             "difference": line.difference._asdict(),
         }

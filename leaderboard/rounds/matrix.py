@@ -1,44 +1,44 @@
 """Every model against every round: do people still lead, what was learned, has progress stalled?
 
-Intervals of differences join those of their two sides as if independent, since rounds have
+Intervals of differences combine the intervals of both sides as if independent, since rounds have
 different examples. It loads numpy (see `leaderboard.board.matrix`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import prefetch_related_objects
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, override
 
-from core.charts import Point, line_chart
-from core.data.adaptive_cache import Kept
-from core.files.tables import csv_text
+from core.data.adaptive_cache import CachedResult
+from core.files.tables import build_csv_text
+from core.numbers import format_decimal
 from leaderboard.board.cells import Cell
-from leaderboard.board.exports import describe_early
-from leaderboard.board.matrix import Matrix, Model
+from leaderboard.board.exports import describe_early_set
+from leaderboard.board.matrix import BoardModel, Matrix
 from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import read_cell
-from leaderboard.rounds.progress import Progress, Step, compare_rounds
+from leaderboard.rounds.progress import Progress, RoundStep, compare_rounds
 from tasks.models import Round
-from validation.rates.rates import Rate, newcombe
+from validation.rates.rates import Rate, compute_newcombe_interval
+from validation.templatetags.numbers import HEADLINE_AUTHORS, HEADLINE_DECIDED
 
-CHART_MODELS = 3
-"""Models in the chart with people: it has marks for four lines."""
-LIKE_PEOPLE = ("accuracy",)
-"""Metrics that compare with human accuracy: both are shares of right labels."""
+PEOPLE_METRICS = ("accuracy",)
+"""Metrics that can be compared with the agreement of people: both are shares of correct labels."""
+NEAR_POINTS, FAR_POINTS = 1.5, 6
+"""Distances from a row's mean, in points, at which a cell gets the pale or the strong shade."""
 EMPTY_CELL = Cell(None)
 PROGRESS_WORDS: Mapping[Progress, str] = {
-    Progress.FIRST: gettext_noop("nothing to compare it with"),
-    Progress.BETTER: gettext_noop("the model is fooled less often than in round %(before)s"),
-    Progress.STALLED: gettext_noop("no clear change since round %(before)s: stalled"),
-    Progress.UNCLEAR: gettext_noop("too few examples to tell whether round %(before)s was harder"),
-    Progress.WORSE: gettext_noop("the model is fooled more often than in round %(before)s"),
-    Progress.NOISE: gettext_noop("as many labels may be wrong as examples fool: stalled"),
-    Progress.UNKNOWN: gettext_noop("not known yet"),
+    Progress.FIRST: gettext_noop("First round"),
+    Progress.BETTER: gettext_noop("Harder: the catch rate is lower than in round %(before)s"),
+    Progress.STALLED: gettext_noop("Stalled: no clear change since round %(before)s"),
+    Progress.UNCLEAR: gettext_noop("Too few examples to compare with round %(before)s"),
+    Progress.WORSE: gettext_noop("The catch rate is higher than in round %(before)s"),
+    Progress.NOISE: gettext_noop("Stalled: the errors left may be label errors"),
+    Progress.UNKNOWN: gettext_noop("Not known yet"),
 }
 
 
@@ -47,20 +47,22 @@ class RoundColumn:
     """A round with its set, if models are run on it. Rates and differences are in percent.
 
     gap: people − the best model on the set. loop_gap: people − the models in the round's loop, on
-    the same votes. before: the number of the round that this round is compared with.
+    the same votes. previous_number: the number of the round that this round is compared with.
     """
 
     number: int
     set: BoardSet | None
-    place: int  # of the set in the matrix; -1: none
+    set_index: int  # the set's index in the matrix; -1: none
     people: Cell
     gap: Cell
-    best: str  # that model's name
+    best: str  # the name of the best model
     loop_gap: Cell
     vmer: Cell
     noise: float | None
-    step: Step
-    before: int | None
+    step: RoundStep
+    previous_number: int | None
+    vmer_n: int = 0  # the examples behind the vMER
+    is_thin: bool = False  # whether the vMER rests on too few examples or authors for a headline
 
     @property
     def set_words(self) -> str:
@@ -68,19 +70,19 @@ class RoundColumn:
         return self.set.title if self.set else ""
 
     @property
-    def early(self) -> str:
+    def early_note(self) -> str:
         """Describe in English how much of the round was judged for its set; "" if all was."""
-        return describe_early(asdict(self.set)) if self.set else ""
+        return describe_early_set(asdict(self.set)) if self.set else ""
 
     @property
     def progress(self) -> str:
-        """Describe the round's progress over the one before."""
-        return _(PROGRESS_WORDS[self.step.progress]) % {"before": self.before}
+        """Describe the progress since the previous round."""
+        return _(PROGRESS_WORDS[self.step.progress]) % {"before": self.previous_number}
 
 
 @dataclass(frozen=True)
 class Change:
-    """The difference of a model's newest round and its oldest one, in points."""
+    """The difference between a model's results on its newest and its oldest round, in points."""
 
     oldest: int
     newest: int
@@ -92,7 +94,7 @@ class Change:
         if self.points.low is None or self.points.high is None or self.points.value is None:
             return _("not known")
         values = {
-            "points": f"{abs(self.points.value):.1f}",
+            "points": format_decimal(abs(self.points.value)),
             "newest": self.newest,
             "oldest": self.oldest,
         }
@@ -111,15 +113,15 @@ class RoundCell(NamedTuple):
     column: RoundColumn
     cell: Cell
     in_the_loop: bool
-    outdated: bool
-    kept_back: bool
+    is_outdated: bool
+    is_kept_back: bool
 
 
 @dataclass(frozen=True)
 class ModelLine:
     """A model's value on each column's set, and its change from the oldest to the newest."""
 
-    model: Model
+    model: BoardModel
     cells: list[RoundCell]
     change: Change | None
 
@@ -128,88 +130,122 @@ class ModelLine:
         """Return the model's value on each round's set."""
         return [round_cell.cell.value for round_cell in self.cells]
 
+    @property
+    def shaded_cells(self) -> list[tuple[RoundCell, str]]:
+        """Return each cell with its shade: how far it lies above or below the row's mean."""
+        values = [value for value in self.values if value is not None]
+        mean = sum(values) / max(1, len(values))
+        cells = []
+        for round_cell in self.cells:
+            value = round_cell.cell.value
+            cells.append((round_cell, "" if value is None else shade_difference(value - mean)))
+        return cells
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Return the first and last value, shown beside the sparkline; None with fewer than two."""
+        values = [value for value in self.values if value is not None]
+        return (values[0], values[-1]) if len(values) > 1 else None
+
 
 @dataclass(frozen=True)
 class Rounds:
-    """The page's table, with the models that were run on most rounds first, then by their mean."""
+    """The table of all models against all rounds.
+
+    Models that were run on the most rounds come first; ties are ordered by mean, highest first.
+    """
 
     columns: tuple[RoundColumn, ...]
     lines: tuple[ModelLine, ...]
+
+    @property
+    def has_best_gaps(self) -> bool:
+        """Return whether people were compared with the best model in any round."""
+        return any(column.gap.value is not None for column in self.columns)
 
     @property
     def verdict(self) -> str:
         """Return a sentence that says whether progress has stalled."""
         with_vmer = [column for column in self.columns if column.vmer.value is not None]
         if not with_vmer:
-            return _("No round has a vMER yet, so nothing can be said about progress.")
+            return _("Progress appears here once there is enough data.")
         last = with_vmer[-1]
         values = {"number": last.number, "progress": last.progress}
         # Translators: progress: a clause such as “no clear change since round 2”
         return _("Round %(number)d: %(progress)s.") % values
 
 
-class _People(NamedTuple):
+class _PeopleRates(NamedTuple):
     """The rounds of a task by number, and the rates of their votes by round id."""
 
     rounds: Mapping[int, Round]
-    counted: Mapping[int, Kept]
+    statistics_by_round: Mapping[int, CachedResult]
 
-    def rate(self, number: int, name: str) -> Rate | None:
+    def get_rate(self, number: int, name: str) -> Rate | None:
         """Return a round's rate; None if the round is not counted yet or lacks the rate."""
         if number not in self.rounds:
             return None
-        counted = self.counted.get(self.rounds[number].pk)
-        value = counted.numbers[name] if counted else None
+        round_statistics = self.statistics_by_round.get(self.rounds[number].pk)
+        value = round_statistics.numbers[name] if round_statistics else None
         return value if isinstance(value, Rate) else None
 
 
 def build_rounds(
-    matrix: Matrix, rounds: Sequence[Round], round_statistics: Mapping[int, Kept]
+    matrix: Matrix, rounds: Sequence[Round], round_statistics: Mapping[int, CachedResult]
 ) -> Rounds:
     """Return the matrix of a task's rounds.
 
-    round_statistics: the statistics of rounds by id, without those that are not counted yet.
+    round_statistics: the statistics of rounds by id; rounds that are not counted yet are missing.
     One query, for the parents of rounds.
     """
     prefetch_related_objects(rounds, "parents")
-    people = _People({round.number: round for round in rounds}, round_statistics)
-    places = []
-    for place, board_set in enumerate(matrix.sets):
+    people = _PeopleRates({round.number: round for round in rounds}, round_statistics)
+    set_indices = []
+    for set_index, board_set in enumerate(matrix.sets):
         if board_set.round is not None:
-            places.append((board_set.round, place))
-    with_sets = {number for number, _place in places}
-    # Rounds without a set have numbers of people, which are shown too.
-    places += [(number, -1) for number in people.rounds if number not in with_sets]
+            set_indices.append((board_set.round, set_index))
+    with_sets = {number for number, _place in set_indices}
+    # Rounds without a set have people's numbers, which are also shown.
+    set_indices += [(number, -1) for number in people.rounds if number not in with_sets]
     columns = tuple(
-        _build_column(matrix, people, number, place) for number, place in sorted(places)
+        _build_column(matrix, people, number, set_index)
+        for number, set_index in sorted(set_indices)
     )
     return Rounds(columns, tuple(_iter_lines(matrix, columns)))
 
 
-def _build_column(matrix: Matrix, people: _People, number: int, place: int) -> RoundColumn:
-    """Return the column of a round. place: the index of its set, -1 without one."""
-    accuracy = people.rate(number, "human_accuracy")
+def _build_column(matrix: Matrix, people: _PeopleRates, number: int, set_index: int) -> RoundColumn:
+    """Return the column of a round. set_index: the index of its set; -1 without one."""
+    accuracy = people.get_rate(number, "human_accuracy")
     previous_number = _find_round_before(people.rounds, number)
     # Two rounds at most: progress is a step from one to the next.
     compared_numbers = [number]
     if previous_number is not None:
         compared_numbers = [previous_number, number]
-    vmers = [people.rate(each, "vmer") for each in compared_numbers]
-    noises = [_compute_noise(people.rate(each, "human_accuracy")) for each in compared_numbers]
-    gap, best_name = _compute_gap(matrix, place, accuracy)
+    vmers = [people.get_rate(each, "vmer") for each in compared_numbers]
+    noises = [_compute_noise(people.get_rate(each, "human_accuracy")) for each in compared_numbers]
+    gap, best_name = _compute_gap(matrix, set_index, accuracy)
+    vmer = vmers[-1]
     return RoundColumn(
         number=number,
-        set=matrix.sets[place] if place >= 0 else None,
-        place=place,
+        set=matrix.sets[set_index] if set_index >= 0 else None,
+        set_index=set_index,
         people=_convert_to_cell(accuracy),
         gap=gap,
         best=best_name,
-        loop_gap=_convert_to_cell(people.rate(number, "human_model_gap")),
-        vmer=_convert_to_cell(vmers[-1]),
+        loop_gap=_convert_to_cell(people.get_rate(number, "human_model_gap")),
+        vmer=_convert_to_cell(vmer),
         noise=None if noises[-1] is None else 100 * noises[-1],
         step=compare_rounds(vmers, noises)[-1],
-        before=previous_number,
+        previous_number=previous_number,
+        vmer_n=vmer.n if vmer else 0,
+        is_thin=vmer is not None and _is_thin(vmer),
     )
+
+
+def _is_thin(rate: Rate) -> bool:
+    has_few_authors = rate.clusters is not None and rate.clusters < HEADLINE_AUTHORS
+    return rate.n < HEADLINE_DECIDED or has_few_authors
 
 
 def _find_round_before(rounds: Mapping[int, Round], number: int) -> int | None:
@@ -232,17 +268,29 @@ def _convert_to_cell(rate: Rate | None) -> Cell:
     return Cell(100 * rate.value, 100 * rate.low, 100 * rate.high)
 
 
-def _compute_gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
+def _compute_gap(matrix: Matrix, set_index: int, people: Rate | None) -> tuple[Cell, str]:
     """Return people − the best model on a set, and the model's name; empty if not comparable."""
-    if place < 0 or people is None or matrix.main not in LIKE_PEOPLE or not matrix.models:
+    if set_index < 0 or people is None or matrix.main not in PEOPLE_METRICS or not matrix.models:
         return EMPTY_CELL, ""
     # Models that were not run on it must not win.
-    values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
-    best_place = int(values.argmax())
-    cell = read_cell(matrix, best_place, place, matrix.main)
+    values = np.nan_to_num(matrix.numbers.values[:, set_index, 0], nan=-1.0)
+    best_index = int(values.argmax())
+    cell = read_cell(matrix, best_index, set_index, matrix.main)
     if cell.value is None:
         return EMPTY_CELL, ""
-    return subtract_cells(_convert_to_cell(people), cell), matrix.models[best_place].name
+    return subtract_cells(_convert_to_cell(people), cell), matrix.models[best_index].name
+
+
+def shade_difference(points: float) -> str:
+    """Return the CSS class of a cell for its distance from the row's mean, in five steps.
+
+    >>> [shade_difference(points) for points in (-20, -3, 0.5, 3, 20)]
+    ['lose-2', 'lose-1', '', 'win-1', 'win-2']
+    """
+    side = "win" if points > 0 else "lose"
+    if abs(points) >= FAR_POINTS:
+        return f"{side}-2"
+    return f"{side}-1" if abs(points) >= NEAR_POINTS else ""
 
 
 def subtract_cells(first: Cell, second: Cell) -> Cell:
@@ -254,7 +302,7 @@ def subtract_cells(first: Cell, second: Cell) -> Cell:
     first_rate, second_rate = _convert_to_rate(first), _convert_to_rate(second)
     if first_rate is None or second_rate is None:
         return EMPTY_CELL
-    low, high = newcombe(first_rate, second_rate)
+    low, high = compute_newcombe_interval(first_rate, second_rate)
     return Cell(first_rate.value - second_rate.value, low, high)
 
 
@@ -266,8 +314,8 @@ def _convert_to_rate(cell: Cell) -> Rate | None:
 
 def _iter_lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[ModelLine]:
     """Yield the models: those run on most rounds first, then by their mean."""
-    places = [column.place for column in columns if column.set]
-    values = matrix.numbers.values[:, places, matrix.metrics.index(matrix.main)]
+    set_indices = [column.set_index for column in columns if column.set]
+    values = matrix.numbers.values[:, set_indices, matrix.metrics.index(matrix.main)]
     count = (~np.isnan(values)).sum(axis=1)
     mean = np.nan_to_num(values).sum(axis=1) / np.maximum(count, 1)
     order = np.lexsort((np.arange(len(mean)), -mean, -count))  # the last key decides first
@@ -278,14 +326,16 @@ def _iter_lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[Mode
 
 def _build_round_cell(matrix: Matrix, model: int, column: RoundColumn) -> RoundCell:
     if not column.set:
-        return RoundCell(column, EMPTY_CELL, in_the_loop=False, outdated=False, kept_back=False)
-    numbers, at = matrix.numbers, (model, column.place)
+        return RoundCell(
+            column, EMPTY_CELL, in_the_loop=False, is_outdated=False, is_kept_back=False
+        )
+    numbers, cell_index = matrix.numbers, (model, column.set_index)
     return RoundCell(
         column=column,
-        cell=read_cell(matrix, model, column.place, matrix.main),
-        in_the_loop=bool(numbers.in_the_loop[at]),
-        outdated=bool(numbers.outdated[at]),
-        kept_back=bool(numbers.kept_back[at]),
+        cell=read_cell(matrix, model, column.set_index, matrix.main),
+        in_the_loop=bool(numbers.in_the_loop[cell_index]),
+        is_outdated=bool(numbers.outdated[cell_index]),
+        is_kept_back=bool(numbers.kept_back[cell_index]),
     )
 
 
@@ -301,48 +351,7 @@ def _compute_change(cells: Sequence[RoundCell]) -> Change | None:
     return Change(oldest_cell.column.number, newest_cell.column.number, points)
 
 
-def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
-    """Draw charts of people and the first models, and of vMER; return each with its title.
-
-    A chart with fewer than two rounds is left out.
-    """
-    lines = build_people_line(rounds)
-    for number, line in enumerate(rounds.lines[:CHART_MODELS], start=1):
-        lines[f"{number}. {line.model.name}"] = [round_cell.cell for round_cell in line.cells]
-    vmers = {"vMER": [column.vmer for column in rounds.columns]}
-    charts = []
-    for chart_title, chart_lines in ((title, lines), (_("vMER by round"), vmers)):
-        chart = draw_chart(rounds, chart_lines, chart_title)
-        if chart:
-            charts.append((chart_title, chart))
-    return charts
-
-
-def build_people_line(rounds: Rounds) -> dict[str, list[Cell]]:
-    """Return the chart's line of people, by its label."""
-    return {_("People"): [column.people for column in rounds.columns]}
-
-
-def draw_chart(rounds: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
-    """Draw the lines that have a value in any round; return "" with fewer than two rounds."""
-    drawn_lines = {}
-    for name, cells in lines.items():
-        if any(cell.value is not None for cell in cells):
-            drawn_lines[name] = _build_points(rounds.columns, cells)
-    if not drawn_lines or len(rounds.columns) < 2:
-        return SafeString()
-    return line_chart(drawn_lines, title=title)
-
-
-def _build_points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point]:
-    points = []
-    for column, cell in zip(columns, cells, strict=True):
-        label = _("Round %(number)d") % {"number": column.number}
-        points.append(Point(label, *cell.shares()))
-    return points
-
-
-# Programs read it, so it must not follow the reader's language.
+# Programs read it, so it must not depend on the reader's language.
 @override("en")
 def build_rounds_body(matrix: Matrix, rounds: Rounds) -> dict[str, Any]:
     """Return the table as JSON values, in English; rates and differences are in percent."""
@@ -390,7 +399,7 @@ def _build_line_body(line: ModelLine) -> dict[str, Any]:
 
 
 def write_rounds_csv(rounds: Rounds) -> str:
-    """Return a CSV row per model, per number of people and per difference, for each round.
+    """Return CSV with a row for each round and model, and rows for people and the differences.
 
     Values that were not measured are empty.
     """
@@ -406,12 +415,12 @@ def write_rounds_csv(rounds: Rounds) -> str:
             ("people_minus_best", column.best): column.gap,
         }
         for (kind, name), cell in people_cells.items():
-            rows.append([kind, name, "", *about_round, *cell, "", column.early])
+            rows.append([kind, name, "", *about_round, *cell, "", column.early_note])
     for line in rounds.lines:
         about_model = ["model", line.model.name, line.model.id]
         for round_cell in line.cells:
             column = round_cell.column
-            marks = [int(round_cell.in_the_loop), column.early]
+            marks = [int(round_cell.in_the_loop), column.early_note]
             about_round = [column.number, column.set_words]
             rows.append([*about_model, *about_round, *round_cell.cell, *marks])
-    return csv_text(rows)
+    return build_csv_text(rows)

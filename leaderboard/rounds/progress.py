@@ -1,31 +1,31 @@
-"""Whether a task's progress has stalled: each vMER against the one before and label noise."""
+"""The rule for whether progress has stalled, by each round's vMER, the one before and noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from validation.rates.rates import Rate, newcombe
+from validation.rates.rates import Rate, compute_newcombe_interval
 
 
 class Progress(StrEnum):
-    """The conclusion that a round allows about its target."""
+    """The conclusion about a target's progress that a round allows."""
 
-    FIRST = "first"  # nothing to compare it with
+    FIRST = "first"  # there is nothing to compare it with
     BETTER = "better"
-    STALLED = "stalled"  # fools as often as the one before, or nearly
-    UNCLEAR = "unclear"  # too few examples to tell whether it fools less often
+    STALLED = "stalled"  # is fooled as often as the previous model, or nearly
+    UNCLEAR = "unclear"  # too few examples to tell whether it is fooled less often
     WORSE = "worse"
-    NOISE = "noise"  # as many labels may be wrong as examples fooled
+    NOISE = "noise"  # as many labels may be wrong as examples fooled the model
     UNKNOWN = "unknown"  # a vMER is missing
 
 
 NOTABLE_IMPROVEMENT = 0.1
-"""A fall of the vMER that a round without one must rule out to count as stalled."""
+"""A round counts as stalled only if a fall of its vMER by this much is ruled out."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """A round compared with the one before. improvement: the fall in vMER, with a 95 % interval."""
+class RoundStep:
+    """A round compared with the previous one. improvement: the fall in vMER with a 95% interval."""
 
     progress: Progress
     improvement: float | None = None
@@ -33,7 +33,7 @@ class Step:
     high: float | None = None
 
 
-def compare_rounds(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
+def compare_rounds(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[RoundStep]:
     """Compare each round's vMER with the one before and with the share of dubious labels.
 
     Parameters
@@ -45,27 +45,28 @@ def compare_rounds(vmers: Sequence[Rate | None], noises: Sequence[float | None])
 
     Notes
     -----
-    A round has stalled if the interval of the improvement covers 0 and rules out NOTABLE, or if the
-    noise reaches the vMER: the remaining catches may then be mislabels (Shirali, Abebe and
-    Hardt 2023: rounds in one line can stall after three). The interval joins those of the two
-    rounds by Newcombe's method 10 (1998), because rounds are collected independently.
+    A round has stalled if the interval of the improvement covers 0 and rules out
+    NOTABLE_IMPROVEMENT, or if the noise reaches the vMER: the remaining catches may then be
+    mislabels (Shirali, Abebe and Hardt 2023: rounds in one line can stall after three). The
+    interval combines the intervals of both rounds by Newcombe's method 10 (1998), because rounds
+    are collected independently.
     """
-    steps: list[Step] = []
+    steps: list[RoundStep] = []
     for previous_vmer, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
         if vmer is None:
-            steps.append(Step(Progress.UNKNOWN))
+            steps.append(RoundStep(Progress.UNKNOWN))
             continue
         gain = low = high = None
-        # A later round without a vMER before it has nothing to be compared with.
+        # A later round without an earlier vMER cannot be compared.
         progress = Progress.UNKNOWN if steps else Progress.FIRST
         if previous_vmer is not None:
             gain = previous_vmer.value - vmer.value
-            low, high = newcombe(previous_vmer, vmer)
+            low, high = compute_newcombe_interval(previous_vmer, vmer)
             progress = _classify_change(low, high)
-        # As many labels may be wrong as examples fool the model, so fooling shows nothing.
+        # As many labels may be wrong as examples fooled the model, so that shows nothing.
         if noise is not None and noise >= vmer.value:
             progress = Progress.NOISE
-        steps.append(Step(progress, gain, low, high))
+        steps.append(RoundStep(progress, gain, low, high))
     return steps
 
 

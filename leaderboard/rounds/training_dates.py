@@ -1,4 +1,4 @@
-"""A model's accuracy before and after the day until which, as its card says, it was trained.
+"""A model's accuracy before and after the training date that its card states.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from evaluation.models import Submission
 from leaderboard.board.cells import Cell
-from leaderboard.board.matrix import Matrix, Model
+from leaderboard.board.matrix import BoardModel, Matrix
 from leaderboard.board.sets import BoardSet
 from leaderboard.rounds.matrix import EMPTY_CELL, subtract_cells
 from tasks.models import Round
-from validation.rates.rates import wilson
+from validation.rates.rates import compute_wilson_interval
 
 Floats = NDArray[np.floating[Any]]
 SHARE_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
@@ -35,9 +35,9 @@ class Side:
     rounds: tuple[int, ...]
     n: int
     cell: Cell
-    provisional: tuple[BoardSet, ...] = ()  # those of the sets whose rounds were still judged
+    provisional: tuple[BoardSet, ...] = ()  # the sets whose rounds were still being judged
 
-    def as_json(self) -> dict[str, Any]:
+    def build_json(self) -> dict[str, Any]:
         """Return the side as JSON values, in percent."""
         return {
             "rounds": list(self.rounds),
@@ -49,12 +49,13 @@ class Side:
 
 @dataclass(frozen=True)
 class DatedModel:
-    """A model with a training date. others: how much better other models are before it, in points.
+    """A model with a training date, and its results before and after that date.
 
-    Neither side has rounds that were open on the date, nor rounds written against this model.
+    others: the mean difference (before − after) of other models, in points. Neither side has rounds
+    that were open on the date, nor rounds written against this model.
     """
 
-    model: Model
+    model: BoardModel
     trained_until: date
     before: Side
     after: Side
@@ -74,13 +75,13 @@ def build_dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[DatedMod
         return []
     days = _read_days(matrix.models)
     lines = []
-    for place, model in enumerate(matrix.models):
+    for board_index, model in enumerate(matrix.models):
         if model.id in days:
-            lines.append(_build_dated_model(matrix, metric, place, days[model.id], rounds))
+            lines.append(_build_dated_model(matrix, metric, board_index, days[model.id], rounds))
     return sorted(lines, key=lambda line: line.model.name)
 
 
-def _read_days(models: Iterable[Model]) -> Mapping[UUID, date]:
+def _read_days(models: Iterable[BoardModel]) -> Mapping[UUID, date]:
     """Return the training date of each model that states one."""
     submissions = Submission.objects.filter(pk__in=[model.id for model in models])
     days = {}
@@ -91,35 +92,35 @@ def _read_days(models: Iterable[Model]) -> Mapping[UUID, date]:
 
 
 def _build_dated_model(
-    matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[Round]
+    matrix: Matrix, metric: str, board_index: int, day: date, rounds: Sequence[Round]
 ) -> DatedModel:
-    """Compare a model's rounds before and after its training date."""
+    """Return a model's results on the rounds before and after its training date."""
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
     numbers_before, numbers_after = _split_rounds(rounds, day)
-    places_before: list[int] = []
-    places_after: list[int] = []
+    set_indices_before: list[int] = []
+    set_indices_after: list[int] = []
     for set_index, board_set in enumerate(matrix.sets):
-        is_measured = not np.isnan(numbers.values[place, set_index, column])
-        if not is_measured or numbers.in_the_loop[place, set_index]:
+        is_measured = not np.isnan(numbers.values[board_index, set_index, column])
+        if not is_measured or numbers.in_the_loop[board_index, set_index]:
             continue
         if board_set.round in numbers_before:
-            places_before.append(set_index)
+            set_indices_before.append(set_index)
         if board_set.round in numbers_after:
-            places_after.append(set_index)
-    side_before = compute_side(matrix, place, column, places_before)
-    side_after = compute_side(matrix, place, column, places_after)
+            set_indices_after.append(set_index)
+    side_before = compute_side(matrix, board_index, column, set_indices_before)
+    side_after = compute_side(matrix, board_index, column, set_indices_after)
     return DatedModel(
-        model=matrix.models[place],
+        model=matrix.models[board_index],
         trained_until=day,
         before=side_before,
         after=side_after,
         difference=subtract_cells(side_before.cell, side_after.cell),
-        others=_compare_others(matrix, column, place, places_before, places_after),
+        others=_compare_others(matrix, column, board_index, set_indices_before, set_indices_after),
     )
 
 
 def _split_rounds(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
-    """Return the numbers of the rounds that had ended by the date, and of those opened after it."""
+    """Return the numbers of the rounds that closed by the date, and of those opened after it."""
     numbers_before, numbers_after = set(), set()
     for round in rounds:
         if round.closed_at and round.closed_at.date() <= day:
@@ -129,60 +130,65 @@ def _split_rounds(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int
     return numbers_before, numbers_after
 
 
-def compute_side(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
+def compute_side(matrix: Matrix, board_index: int, column: int, set_indices: Sequence[int]) -> Side:
     """Return a model's share of correct answers on several sets together.
 
-    place: the model's index. column: the metric's index. group: the indices of the sets.
+    board_index: the model's index. column: the metric's index. set_indices: the indices of the
+    sets.
     """
-    numbers: list[int] = []
+    round_numbers: list[int] = []
     provisional_sets: list[BoardSet] = []
     n, correct_examples = 0, 0.0
-    for set_index in group:
+    for set_index in set_indices:
         board_set = matrix.sets[set_index]
-        # A set of held back rows belongs to no round, but comes from one.
+        # A set of rows that a release left out belongs to no round, but comes from one.
         if number := board_set.round or board_set.held_of:
-            numbers.append(number)
+            round_numbers.append(number)
         if board_set.is_provisional:
             provisional_sets.append(board_set)
-        # Where the number of examples was not stored, it is that of the set.
-        size = int(matrix.numbers.n[place, set_index, column]) or board_set.size
+        # If the number of examples was not stored, use that of the set.
+        size = int(matrix.numbers.n[board_index, set_index, column]) or board_set.size
         n += size
-        correct_examples += float(matrix.numbers.values[place, set_index, column]) / 100 * size
+        correct_examples += (
+            float(matrix.numbers.values[board_index, set_index, column]) / 100 * size
+        )
     if not n:
-        return Side(tuple(numbers), 0, EMPTY_CELL)
+        return Side(tuple(round_numbers), 0, EMPTY_CELL)
     # Rounded shares may add up to a little more than all examples.
-    low, high = wilson(min(correct_examples, n), n)
+    low, high = compute_wilson_interval(min(correct_examples, n), n)
     cell = Cell(100 * correct_examples / n, 100 * low, 100 * high)
-    return Side(tuple(numbers), n, cell, tuple(provisional_sets))
+    return Side(tuple(round_numbers), n, cell, tuple(provisional_sets))
 
 
 def _compare_others(
     matrix: Matrix,
     column: int,
-    place: int,
-    places_before: Sequence[int],
-    places_after: Sequence[int],
+    board_index: int,
+    set_indices_before: Sequence[int],
+    set_indices_after: Sequence[int],
 ) -> float | None:
     """Return the mean difference of the other models that were run on the same sets.
 
     None if there are none. The difference shows how much harder the later rounds are for all
     models.
     """
-    if not (places_before and places_after):
+    if not (set_indices_before and set_indices_after):
         return None
-    # A model that lacks one of the sets has no place in the mean.
-    falls = _join_sets(matrix, column, places_before) - _join_sets(matrix, column, places_after)
-    of_others = np.delete(falls, place)
-    of_others = of_others[~np.isnan(of_others)]
-    return float(of_others.mean()) if of_others.size else None
+    # A model that lacks one of the sets is left out of the mean.
+    differences = _join_sets(matrix, column, set_indices_before) - _join_sets(
+        matrix, column, set_indices_after
+    )
+    other_differences = np.delete(differences, board_index)
+    other_differences = other_differences[~np.isnan(other_differences)]
+    return float(other_differences.mean()) if other_differences.size else None
 
 
-def _join_sets(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
+def _join_sets(matrix: Matrix, column: int, set_indices: Sequence[int]) -> Floats:
     """Return each model's share on several sets together, in percent; NaN if one is missing."""
-    n = matrix.numbers.n[:, group, column]
-    sizes = np.where(n > 0, n, [matrix.sets[at].size for at in group])
-    right: Floats = (matrix.numbers.values[:, group, column] * sizes).sum(axis=1)
-    shares: Floats = right / sizes.sum(axis=1)
+    n = matrix.numbers.n[:, set_indices, column]
+    sizes = np.where(n > 0, n, [matrix.sets[set_index].size for set_index in set_indices])
+    correct_counts: Floats = (matrix.numbers.values[:, set_indices, column] * sizes).sum(axis=1)
+    shares: Floats = correct_counts / sizes.sum(axis=1)
     return shares
 
 
@@ -201,8 +207,8 @@ def _iter_json_lines(lines: Sequence[DatedModel]) -> Iterator[dict[str, Any]]:
             "id": str(line.model.id),
             "model": line.model.name,
             "trained_until": line.trained_until.isoformat(),
-            "before": line.before.as_json(),
-            "after": line.after.as_json(),
+            "before": line.before.build_json(),
+            "after": line.after.build_json(),
             "difference": line.difference._asdict(),
             "others": line.others,
         }

@@ -3,17 +3,20 @@
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from core.web.downloads import attachment
+from core.days import get_today
+from core.web.downloads import respond_with_attachment
+from core.web.figure_files import respond_with_figure
 from core.web.lists import list_page
-from evaluation.templatetags.model_words import metric as in_words
+from leaderboard.board.editions import describe_edition
 from leaderboard.board.views import build_sentence_response
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import find_opened_rounds
-from validation.statistics.cache import all_numbers
+from validation.statistics.cache import get_all_numbers
 
 PAGE_ROWS = 100
 """Models on a page."""
@@ -21,24 +24,30 @@ PAGE_ROWS = 100
 
 @login_not_required
 @require_safe
-def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the results of every model and of people on every round's set."""
-    from leaderboard.board.matrix import score_matrix
-    from leaderboard.rounds.matrix import build_rounds, draw_charts
+def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the results of every model and of people on every round's set.
+
+    With `format`, return a file instead.
+    """
+    from leaderboard.board.matrix import read_matrix
+    from leaderboard.rounds.figures import build_round_figures
+    from leaderboard.rounds.matrix import build_rounds
 
     task = find_task(request, code)
     if "format" in request.GET:
-        return _build_file(task, request.GET["format"])
-    matrix = score_matrix(task, request.user if "mine" in request.GET else None)
+        return _build_file_response(task, request.GET["format"])
+    matrix = read_matrix(task, request.user if "mine" in request.GET else None)
     opened_rounds = find_opened_rounds([task])
-    numbers = all_numbers(opened_rounds)
+    numbers = get_all_numbers(opened_rounds)
     table = build_rounds(matrix, opened_rounds, numbers)
     values = {
         "task": task,
         "matrix": matrix,
         "found": table,
         "page": list_page(request, table.lines, size=PAGE_ROWS),
-        "charts": draw_charts(table, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
+        "figures": build_round_figures(table, matrix.main, get_today()),
+        "files": reverse("leaderboard:rounds-chart", args=[code, "x", "svg"]).removesuffix("x.svg"),
+        "loops": any(each.in_the_loop for line in table.lines for each in line.cells),
         "is_counting": len(numbers) < len(opened_rounds),
         "mine": "mine" in request.GET,
     }
@@ -47,14 +56,41 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
 
 @login_not_required
 @require_safe
-def training_dates(request: HttpRequest, code: str) -> HttpResponse:
-    """Show each model's accuracy before and after its training date, and on held-back rows."""
-    from leaderboard.board.matrix import score_matrix
+def download_rounds_chart(request: HttpRequest, code: str, name: str, format: str) -> HttpResponse:
+    """Return one of the page's charts as a file. It shows only published models."""
+    from leaderboard.board.matrix import read_matrix
+    from leaderboard.rounds.figures import build_round_figures
+    from leaderboard.rounds.matrix import build_rounds
+
+    task = find_task(request, code)
+    matrix = read_matrix(task)
+    opened_rounds = find_opened_rounds([task])
+    table = build_rounds(matrix, opened_rounds, get_all_numbers(opened_rounds))
+    # Only published models, because files are passed on.
+    return respond_with_figure(
+        request,
+        build_round_figures(table, matrix.main, get_today()),
+        name,
+        format,
+        prefix=task.code,
+        page=reverse("leaderboard:rounds", args=[code]),
+        edition=describe_edition(task),
+    )
+
+
+@login_not_required
+@require_safe
+def show_training_dates(request: HttpRequest, code: str) -> HttpResponse:
+    """Show each model's accuracy before and after its training date, and on held-back rows.
+
+    With `format`, return JSON instead.
+    """
+    from leaderboard.board.matrix import read_matrix
     from leaderboard.rounds import held_back
     from leaderboard.rounds import training_dates as dates
 
     task = find_task(request, code)
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     opened_rounds = find_opened_rounds([task])
     if "format" in request.GET:
         return JsonResponse(held_back.build_training_dates_body(matrix, opened_rounds))
@@ -67,24 +103,27 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "leaderboard/training_dates.html", values)
 
 
-def _build_file(task: Task, format: str) -> HttpResponse:
-    """Return the public numbers as a CSV or JSON file."""
-    from leaderboard.board.matrix import score_matrix
+def _build_file_response(task: Task, format: str) -> HttpResponse:
+    """Return the public numbers as a CSV or JSON file.
+
+    Status 400 for another format, 503 while numbers about people are still being counted.
+    """
+    from leaderboard.board.matrix import read_matrix
     from leaderboard.rounds.matrix import build_rounds, build_rounds_body, write_rounds_csv
 
     if format not in ("csv", "json"):
-        text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
+        text = _("Unknown format %(format)r. Use csv or json.") % {"format": format[:20]}
         return build_sentence_response(text, 400)
     opened_rounds = find_opened_rounds([task])
-    numbers = all_numbers(opened_rounds)
-    # A file is kept and cited, so it waits until all numbers are counted.
+    numbers = get_all_numbers(opened_rounds)
+    # Files are stored and cited, so wait until all numbers are counted.
     if len(numbers) < len(opened_rounds):
-        text = _("The numbers of people are being counted. Ask again in a minute.")
+        text = _("We're still calculating these numbers. Try again in a minute.")
         answer = build_sentence_response(text, 503)
         answer["Retry-After"] = "60"
         return answer
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     table = build_rounds(matrix, opened_rounds, numbers)
     if format == "json":
         return JsonResponse(build_rounds_body(matrix, table))
-    return attachment(write_rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")
+    return respond_with_attachment(write_rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")

@@ -1,1 +1,1 @@
-"""Boards as they were: frozen rates, snapshots and what changed between two, forks."""
+"""Snapshots of boards: taking and showing them, previews, and what changed between two."""

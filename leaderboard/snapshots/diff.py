@@ -1,4 +1,4 @@
-"""What changed between two snapshots of a board, in sentences."""
+"""Sentences about what changed between two snapshots of a board."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from core.text.words import gettext_noop
 
 Table = Mapping[str, Any]
 MAX_NAMED_MODELS = 20
-"""Models of one kind of change that are named."""
+"""The most models that are named for one kind of change."""
 
 
 def describe_changes(before: Table, after: Table) -> list[str]:
@@ -19,7 +19,7 @@ def describe_changes(before: Table, after: Table) -> list[str]:
         sentences += _iter_set_changes(before, after)
         sentences += _iter_rule_changes(before, after)
         sentences += _iter_model_changes(before, after)
-    return sentences or [gettext_noop("Nothing that is shown.")]
+    return sentences or [gettext_noop("No visible changes.")]
 
 
 def _index_rows(key: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -35,9 +35,9 @@ def _iter_set_changes(before: Table, after: Table) -> Iterator[str]:
         if old_set is None:
             yield f"{name} v{board_set['version']} is a new set."
         elif old_set["version"] != board_set["version"]:
-            yield f"{name} is v{board_set['version']} now, was v{old_set['version']}."
+            yield f"{name} changed from v{old_set['version']} to v{board_set['version']}."
         if old_set and old_set["access"] != board_set["access"]:
-            yield f"{name} is {board_set['access']} now, was {old_set['access']}."
+            yield f"{name} changed from {old_set['access']} to {board_set['access']}."
     for name in old_sets.keys() - new_sets.keys():
         yield f"{name} is no longer shown."
 
@@ -49,14 +49,14 @@ def _iter_rule_changes(before: Table, after: Table) -> Iterator[str]:
         for name in {**new_weights, **old_weights}:
             old_weight, new_weight = old_weights.get(name, 0), new_weights.get(name, 0)
             if old_weight != new_weight:
-                yield f"{name} weighs {new_weight:g} now, was {old_weight:g}."
-    # Another formula comes with other rates or anchors, so only the first difference is told.
+                yield f"The weight of {name} changed from {old_weight:g} to {new_weight:g}."
+    # Another formula has other rates or anchors, so only the first difference is stated.
     if before["mode"] != after["mode"]:
-        yield f"The Dynascore is {after['mode']} now, was {before['mode']}."
+        yield f"The Dynascore's mode changed from {before['mode']} to {after['mode']}."
     elif before["rates"] != after["rates"]:
-        yield gettext_noop("The exchange rates are other ones, which changes all scores.")
+        yield gettext_noop("The exchange rates changed, so every score changes.")
     elif before.get("anchors") != after.get("anchors"):
-        yield gettext_noop("The anchors are other ones, which changes all scores.")
+        yield gettext_noop("The reference models changed, so every score changes.")
     old_metrics, new_metrics = (
         _index_rows("name", before["metrics"]),
         _index_rows("name", after["metrics"]),
@@ -65,9 +65,9 @@ def _iter_rule_changes(before: Table, after: Table) -> Iterator[str]:
         old_metric = old_metrics.get(name)
         if old_metric and old_metric["version"] != metric["version"]:
             versions = f"version {metric['version']}, was {old_metric['version']}"
-            yield f"{name} is computed otherwise: {versions}."
+            yield f"{name} is computed differently: {versions}."
     if before["code"] != after["code"]:
-        yield f"The code is version {after['code']} now, was {before['code']}."
+        yield f"The code changed from version {before['code']} to {after['code']}."
 
 
 def _iter_arena_changes(before: Table, after: Table) -> Iterator[str]:
@@ -83,12 +83,12 @@ def _iter_arena_changes(before: Table, after: Table) -> Iterator[str]:
             added_sentences.append(f"{name} is new, {_describe_rank(row)}.")
         elif old_row["rank"] != row["rank"]:
             moved_sentences.append(
-                f"{name} is {_describe_rank(row)} now, was {_describe_rank(old_row)}."
+                f"{name} is now {_describe_rank(row)} (was {_describe_rank(old_row)})."
             )
     yield from _shorten_list(added_sentences, "are new")
     yield from _shorten_list(moved_sentences, "moved")
     if more := after["battles"] - before["battles"]:
-        yield f"{more:,} comparisons more."
+        yield f"{more:,} new comparisons."
 
 
 def _iter_model_changes(before: Table, after: Table) -> Iterator[str]:
@@ -102,20 +102,20 @@ def _iter_model_changes(before: Table, after: Table) -> Iterator[str]:
             added_sentences.append(f"{row['model']} is new, {_describe_rank(row)}.")
         elif old_row["rank"] != row["rank"]:
             moved_sentences.append(
-                f"{row['model']} is {_describe_rank(row)} now, was {_describe_rank(old_row)}."
+                f"{row['model']} is now {_describe_rank(row)} (was {_describe_rank(old_row)})."
             )
-        # Counted only: after a new set all scores change, and a list of them would hide the rest.
+        # Only counted: after a new set all scores change, and a list would hide the rest.
         elif _read_score(old_row) != _read_score(row):
             rescored_count += 1
     for key, row in old_models.items():
         if key not in new_models:
-            gone_sentences.append(f"{row['model']} is gone; it was {_describe_rank(row)}.")
+            gone_sentences.append(f"{row['model']} was removed (was {_describe_rank(row)}).")
     yield from _shorten_list(added_sentences, "are new")
-    yield from _shorten_list(gone_sentences, "are gone")
+    yield from _shorten_list(gone_sentences, "were removed")
     yield from _shorten_list(moved_sentences, "moved")
     if rescored_count:
         number = "1 model has" if rescored_count == 1 else f"{rescored_count} models have"
-        yield f"{number} another score at the same rank."
+        yield f"{number} a new score at the same rank."
 
 
 def _read_score(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -125,11 +125,14 @@ def _read_score(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _describe_rank(row: Mapping[str, Any]) -> str:
-    return f"at {row['rank']}" if row["rank"] else "not run"
+    return f"at rank {row['rank']}" if row["rank"] else "not run"
 
 
 def _shorten_list(sentences: list[str], rest_text: str) -> list[str]:
-    """Return the first sentences, and a count of the remaining ones. rest_text: its text."""
+    """Return the first sentences, and one that counts the others, such as "3 more moved."
+
+    rest_text: the words after the number.
+    """
     shown_sentences = sentences[:MAX_NAMED_MODELS]
     more = len(sentences) - len(shown_sentences)
     if more:

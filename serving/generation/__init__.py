@@ -1,1 +1,1 @@
-"""Language models that write: prepared once, run together in one batch, asked as OpenAI's are."""
+"""Language models: prepared once, run together in one batch, called by OpenAI's protocol."""

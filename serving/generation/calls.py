@@ -1,63 +1,66 @@
-"""Forced calls: a function that must be called, whose arguments have few values. Pure.
+"""Requests that force the model to call a function with one of few possible arguments. Pure.
 
-Clients ask for structured output in this form. The model chooses among the arguments; whether to
-call, and what, is never its choice here.
+Clients request structured output in this form. The model chooses only the arguments, never whether
+to call a function or which one.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from serving.errors import wrong_field
-from serving.generation.schemas import choices_of
+from serving.errors import build_wrong_field_error
+from serving.generation.schemas import find_choices
 
 
 @dataclass(frozen=True)
-class Call:
-    """A function call, with every text that its arguments may be, as JSON."""
+class ForcedCall:
+    """A function call of which the answer must consist.
+
+    choices: all possible arguments, as JSON texts.
+    """
 
     name: str
     choices: tuple[str, ...]
 
 
-def forced_call(tools: Sequence[Any], choice: Any) -> Call | None:
-    """Return the call that the answer must be; None if the answer is a text.
+def find_forced_call(tools: Sequence[Any], choice: Any) -> ForcedCall | None:
+    """Return the call of which the answer must consist; None if the answer is a text.
 
     tools, choice: OpenAI's `tools` and `tool_choice`. Raises BadRequestError, which names the
     parameter, unless a single function is forced.
     """
     if choice == "none" or not tools:
         if choice not in (None, "none", "auto"):
-            raise wrong_field("tool_choice", "needs a function in tools.")
+            raise build_wrong_field_error("tool_choice", "needs a function in tools.")
         return None
     if choice in (None, "auto"):
-        raise wrong_field(
+        raise build_wrong_field_error(
             "tools",
             "are served only where tool_choice names the function to call. "
             'Send tool_choice "none" for a text.',
         )
     # All tools are checked, also those that are not called.
-    functions = [_function(tool, f"tools.{number}") for number, tool in enumerate(tools)]
+    functions = [_read_function(tool, f"tools.{number}") for number, tool in enumerate(tools)]
     names = [function["name"] for function in functions]
-    name = names[0] if choice == "required" and len(names) == 1 else _named(choice)
+    name = names[0] if choice == "required" and len(names) == 1 else _get_chosen_name(choice)
     if names.count(name) != 1:
-        raise wrong_field("tool_choice", "must name one of the functions in tools.")
+        raise build_wrong_field_error("tool_choice", "must name one of the functions in tools.")
     number = names.index(name)
     path = f"tools.{number}.function.parameters"
-    return Call(name, choices_of(functions[number].get("parameters"), path))
+    return ForcedCall(name, find_choices(functions[number].get("parameters"), path))
 
 
-def _function(tool: Any, path: str) -> Mapping[str, Any]:
+def _read_function(tool: Any, path: str) -> Mapping[str, Any]:
     """Return the function of a tool. Raises BadRequestError."""
     if not isinstance(tool, Mapping) or tool.get("type") != "function":
-        raise wrong_field(f"{path}.type", "must be function.")
+        raise build_wrong_field_error(f"{path}.type", "must be function.")
     function = tool.get("function")
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise wrong_field(f"{path}.function.name", "must be a string.")
+        raise build_wrong_field_error(f"{path}.function.name", "must be a string.")
     return function
 
 
-def _named(choice: Any) -> Any:
-    """Return the name in `{"type": "function", "function": {"name": "…"}}`, or None."""
+def _get_chosen_name(choice: Any) -> Any:
+    """Return the function's name in OpenAI's `tool_choice` object, or None."""
     function = choice.get("function") if isinstance(choice, Mapping) else None
     return function.get("name") if isinstance(function, Mapping) else None

@@ -1,4 +1,4 @@
-"""One answer while it is written."""
+"""A prompt with its answer while the model writes it."""
 
 import threading
 import time
@@ -12,21 +12,22 @@ from tokenizers import Tokenizer
 from serving.generation.sampling import (
     Logits,
     Sampling,
-    choose,
-    likeliest,
-    log_probabilities,
-    mask_others,
+    choose_token,
+    compute_log_probabilities,
+    find_likeliest_tokens,
+    mask_other_tokens,
 )
-from serving.generation.text import Text
+from serving.generation.text import AnswerText
 
-Reason = Literal["stop", "length"]
+EndReason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True)
 class ReportedToken:
     """A token with its log probability, and the likeliest tokens at its position.
 
-    logprob: None for the first token of a prompt, which follows nothing.
+    logprob: None for the first token of a prompt, which nothing precedes. top: pairs of a token and
+    its log probability.
     """
 
     token: int
@@ -38,113 +39,122 @@ class ReportedToken:
 class Piece:
     """The next part of an answer.
 
-    reason: only of the last piece; `stop` (the model or a stop text ended it) or `length` (it
-    reached the limit). reported: the tokens since the previous piece, if requested. written: the
-    number of the answer's tokens so far.
+    reason: None except for the last piece; `stop` (the model or a stop text ended the answer) or
+    `length` (it reached the limit). reported: the tokens since the previous piece, if requested.
+    answer_token_count: the number of tokens of the answer so far.
     """
 
     text: str
-    reason: Reason | None = None
+    reason: EndReason | None = None
     reported: Sequence[ReportedToken] = ()
-    written: int = 0
+    answer_token_count: int = 0
 
 
-Tell = Callable[[Piece | Exception], None]
+PieceCallback = Callable[[Piece | Exception], None]
 
 
 @dataclass(eq=False)
 class Conversation:
     """A prompt and its answer, which the batch writes token by token.
 
-    ids: tokens of prompt and answer. done: how many of these are in the decoder's memory. cached:
-    how many were there at the beginning. echo: whether the prompt's tokens are reported, too.
-    choices: the tokens of each text that the answer may be; empty if the answer is free. tell:
-    called by the batch with each piece or an error.
+    ids: the tokens of prompt and answer. prompt_token_count: the number of tokens of the prompt.
+    stored_token_count: how many tokens are in the decoder's memory. cached_token_count: how many of
+    them came from the row memory. end_tokens: the tokens that end an answer. is_prompt_reported:
+    whether the prompt's tokens are reported, too. choices: the tokens of each possible answer;
+    empty if the answer is free. on_piece: called by the batch with each piece or an error.
+    deadline, began_at: times of time.monotonic().
     """
 
     ids: list[int]
     sampling: Sampling
-    tell: Tell
+    on_piece: PieceCallback
     deadline: float
-    text: Text
-    ends: frozenset[int]
-    echo: bool = False
+    text: AnswerText
+    end_tokens: frozenset[int]
+    is_prompt_reported: bool = False
     choices: Sequence[Sequence[int]] = ()
-    prompt: int = 0
-    done: int = 0
-    cached: int = 0
+    prompt_token_count: int = 0
+    stored_token_count: int = 0
+    cached_token_count: int = 0
     reported: list[ReportedToken] = field(default_factory=list)
     began_at: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.prompt = len(self.ids)
-        self._chance = np.random.default_rng(self.sampling.seed)
-        self._gone = threading.Event()
-        self._sent = 0  # how many of the reported tokens went with a piece
+        self.prompt_token_count = len(self.ids)
+        self._rng = np.random.default_rng(self.sampling.seed)
+        self._cancelled_event = threading.Event()
+        self._sent_count = 0  # how many of the reported tokens went with a piece
 
     @property
-    def written(self) -> int:
+    def answer_token_count(self) -> int:
         """Return the number of the answer's tokens so far, including the one that ended it."""
-        return len(self.ids) - self.prompt
+        return len(self.ids) - self.prompt_token_count
 
     @property
-    def is_read(self) -> bool:
+    def is_prompt_read(self) -> bool:
         """Return whether the whole prompt is in the decoder's memory."""
-        return self.done >= self.prompt
+        return self.stored_token_count >= self.prompt_token_count
 
     @property
-    def is_gone(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Return whether the conversation was cancelled."""
-        return self._gone.is_set()
+        return self._cancelled_event.is_set()
 
     def cancel(self) -> None:
         """Stop writing the answer before the next token. Thread-safe."""
-        self._gone.set()
+        self._cancelled_event.set()
 
-    def note_prompt(self, logits: Logits, start: int) -> None:
+    def report_prompt(self, logits: Logits, start: int) -> None:
         """Report the prompt's tokens that follow these logits [tokens, vocabulary].
 
-        start: the index of the first token that was read.
+        start: the index in the prompt of the token that the first logits belong to.
         """
         if not self.reported:
             self.reported.append(ReportedToken(self.ids[0], None))
-        for place, row in enumerate(log_probabilities(logits), start=start + 1):
-            if place < self.prompt:
-                self._note(self.ids[place], row)
+        for index, row in enumerate(compute_log_probabilities(logits), start=start + 1):
+            if index < self.prompt_token_count:
+                self._report_token(self.ids[index], row)
 
-    def take(self, logits: Logits) -> Reason | None:
+    def add_next_token(self, logits: Logits) -> EndReason | None:
         """Choose the next token by its logits [vocabulary], and report a piece if one is complete.
 
-        Returns the reason why it is the last token; None if it is not.
+        Returns the reason why it is the last token; None if the answer continues.
         """
         if self.sampling.max_tokens == 0:  # only the prompt is reported
-            self.tell(Piece("", "length"))
+            self.on_piece(Piece("", "length"))
             return "length"
-        allowed_tokens = self._left()
-        masked = mask_others(logits, allowed_tokens) if allowed_tokens else logits
-        token = choose(masked, self.sampling, self._chance)
+        allowed_tokens = self._find_allowed_tokens()
+        masked_logits = mask_other_tokens(logits, allowed_tokens) if allowed_tokens else logits
+        token = choose_token(masked_logits, self.sampling, self._rng)
         if self.sampling.logprobs is not None:
-            self._note(token, log_probabilities(logits))
+            self._report_token(token, compute_log_probabilities(logits))
         self.ids.append(token)
-        is_end = token in self.ends
-        text = "" if is_end else self.text.add(token)
-        is_whole_choice = bool(allowed_tokens) and not self._left()
-        reason: Reason | None = None
+        is_end = token in self.end_tokens
+        text = "" if is_end else self.text.add_token(token)
+        is_whole_choice = bool(allowed_tokens) and not self._find_allowed_tokens()
+        reason: EndReason | None = None
         if is_end or self.text.is_stopped or is_whole_choice:
             reason = "stop"
-        elif self.written >= self.sampling.max_tokens:
+        elif self.answer_token_count >= self.sampling.max_tokens:
             reason = "length"
         if reason:
-            text += self.text.rest()
+            text += self.text.take_withheld_text()
         # Tokens whose text is still held back are reported with the piece that shows them.
         if text or reason:
-            reported, self._sent = tuple(self.reported[self._sent :]), len(self.reported)
-            self.tell(Piece(text, reason, reported, self.written))
+            reported, self._sent_count = (
+                tuple(self.reported[self._sent_count :]),
+                len(self.reported),
+            )
+            self.on_piece(Piece(text, reason, reported, self.answer_token_count))
         return reason
 
-    def _left(self) -> set[int]:
-        """Return the tokens that can continue towards a choice; empty if it is complete or free."""
-        answer = self.ids[self.prompt :]
+    def _find_allowed_tokens(self) -> set[int]:
+        """Return the tokens that can continue the answer towards one of the choices.
+
+        Empty if there are no choices, or if the answer is a complete choice that no other
+        continues.
+        """
+        answer = self.ids[self.prompt_token_count :]
         next_tokens: set[int] = set()
         is_whole = False
         for choice in self.choices:
@@ -155,30 +165,40 @@ class Conversation:
                 next_tokens.add(tokens[len(answer)])
         # A whole choice may also begin a longer one: `1` is an answer, or becomes `10`.
         if next_tokens and is_whole:
-            next_tokens |= self.ends
+            next_tokens |= self.end_tokens
         return next_tokens
 
-    def _note(self, token: int, logarithms: np.ndarray) -> None:  # type: ignore[type-arg]
-        top = likeliest(logarithms, self.sampling.logprobs or 0)
-        self.reported.append(ReportedToken(token, float(logarithms[token]), top))
+    def _report_token(self, token: int, logarithms: np.ndarray) -> None:  # type: ignore[type-arg]
+        top_tokens = find_likeliest_tokens(logarithms, self.sampling.logprobs or 0)
+        self.reported.append(ReportedToken(token, float(logarithms[token]), top_tokens))
 
 
-def conversation(
-    ids: Sequence[int],
+def create_conversation(
+    token_ids: Sequence[int],
     sampling: Sampling,
     tokenizer: Tokenizer,
     end_tokens: frozenset[int],
     *,
-    tell: Tell,
+    on_piece: PieceCallback,
     deadline: float,
-    echo: bool = False,
+    is_prompt_reported: bool = False,
 ) -> Conversation:
     """Return a conversation with an empty answer.
 
-    deadline: a time of time.monotonic().
+    deadline: a time of time.monotonic(). is_prompt_reported: whether to report the prompt's tokens,
+    too.
     """
-    answer_text = Text(tokenizer, sampling.stop)
-    if sampling.ignores_end:
+    answer_text = AnswerText(tokenizer, sampling.stop)
+    if sampling.is_end_ignored:
         end_tokens = frozenset()
     choices = [tokenizer.encode(text, add_special_tokens=False).ids for text in sampling.choices]
-    return Conversation(list(ids), sampling, tell, deadline, answer_text, end_tokens, echo, choices)
+    return Conversation(
+        list(token_ids),
+        sampling,
+        on_piece,
+        deadline,
+        answer_text,
+        end_tokens,
+        is_prompt_reported,
+        choices,
+    )

@@ -1,16 +1,16 @@
-"""Parameters of OpenAI's protocol and its dialects that this server does not use. Pure.
+"""Parameters of OpenAI's protocol and its dialects that this server does not support. Pure.
 
-Clients send what is off: null, an empty list, a default, `tool_choice: "none"`. That changes no
-answer and is passed over. Any other value of them would be, and is refused.
+Clients also send values that switch something off: null, an empty list, a default, `tool_choice:
+"none"`. These do not change the answer and are ignored. Any other value would, and is refused.
 """
 
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from serving.errors import wrong_field
+from serving.errors import build_wrong_field_error
 
-NOTES: Final = frozenset(
+NEUTRAL_PARAMETERS: Final = frozenset(
     (
         "cache_prompt",
         "cache_salt",
@@ -26,9 +26,9 @@ NOTES: Final = frozenset(
         "user",
     )
 )
-"""Names and hints for the server. They change no answer, whatever they say."""
+"""Parameters with names and hints for the server. They never change the answer."""
 
-OFF: Final[Mapping[str, tuple[Any, ...]]] = {
+NEUTRAL_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     # OpenAI
     "best_of": (1,),
     "echo": (False,),
@@ -72,13 +72,15 @@ OFF: Final[Mapping[str, tuple[Any, ...]]] = {
     "timings_per_token": (False,),
     "xtc_probability": (0,),
 }
-"""For each parameter the values that ask for nothing; null and empty ones do so for every name."""
+"""The values that have no effect, by parameter. Null and empty values never have one."""
 
 
-def without_unused(body: Mapping[str, Any], served_names: Collection[str]) -> dict[str, Any]:
+def select_served_parameters(
+    body: Mapping[str, Any], served_names: Collection[str]
+) -> dict[str, Any]:
     """Return the parameters in `served_names`, without nulls.
 
-    Raises BadRequestError for any other parameter unless it has no effect or is a note.
+    Raises BadRequestError for any other parameter, unless it has no effect.
     """
     served_values = {}
     for name, value in body.items():
@@ -87,34 +89,36 @@ def without_unused(body: Mapping[str, Any], served_names: Collection[str]) -> di
         if name in served_names:
             served_values[name] = value
         # Ignoring a parameter would answer something else than was requested.
-        elif not _is_off(name, value, body):
-            raise wrong_field(name, _refusal(name))
+        elif not _has_no_effect(name, value, body):
+            raise build_wrong_field_error(name, _describe_refusal(name))
     return served_values
 
 
-def _is_off(name: str, value: Any, body: Mapping[str, Any]) -> bool:
+def _has_no_effect(name: str, value: Any, body: Mapping[str, Any]) -> bool:
     """Return whether an unsupported parameter with this value would not change the answer."""
-    if name in NOTES or value in ([], {}):
+    if name in NEUTRAL_PARAMETERS or value in ([], {}):
         return True
     if name == "functions" and body.get("function_call") == "none":
         return True
-    return any(_same(value, off) for off in OFF.get(name, ()))
+    return any(
+        _is_same_value(value, neutral_value) for neutral_value in NEUTRAL_VALUES.get(name, ())
+    )
 
 
-def _same(value: Any, off_value: Any) -> bool:
+def _is_same_value(value: Any, other: Any) -> bool:
     """Return whether two JSON values are equal. 1 equals 1.0 but not true."""
-    return isinstance(value, bool) is isinstance(off_value, bool) and bool(value == off_value)
+    return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)
 
 
-def _refusal(name: str) -> str:
+def _describe_refusal(name: str) -> str:
     if name == "functions":
         return "are not served here. Send tools."
-    if name in OFF:
-        values = " or ".join(json_text(value) for value in OFF[name])
+    if name in NEUTRAL_VALUES:
+        values = " or ".join(format_json(value) for value in NEUTRAL_VALUES[name])
         return f"is not served here, except as {values}."
     return "is not served here."
 
 
-def json_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """Return a value as JSON text for people."""
     return json.dumps(value, ensure_ascii=False)

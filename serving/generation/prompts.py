@@ -1,4 +1,4 @@
-"""Conversations as the text that a model was trained on, by the template that came with it."""
+"""Render conversations as prompts, by the chat template that comes with a model."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from serving.errors import BadRequestError, MisconfiguredError
-from serving.generation.system_text import Messages, render_whole
+from serving.generation.system_text import Messages, render_with_system_text
 
 
-class _Generation(Extension):
-    """A Jinja extension for the tag around a model's text, which only matters for training."""
+class _GenerationTag(Extension):
+    """A Jinja extension for the tag around a model's own text. Only training uses the tag."""
 
     tags = {"generation"}  # as Jinja wants it
 
@@ -28,54 +28,68 @@ class _Generation(Extension):
 class ChatTemplate:
     """A Jinja chat template in transformers' style, run in a sandbox because it comes with a model.
 
-    It has the same variables and functions as in transformers, so that a model gets the prompt
-    that it was trained on.
+    It has the same variables and functions as in transformers, so that a model gets the prompts
+    it was trained on.
     """
 
-    def __init__(self, source: str, special: Sequence[str], tokens: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: str, special_tokens: Sequence[str], tokens: Mapping[str, str]
+    ) -> None:
         """Compile the template. Raises MisconfiguredError.
 
-        special: texts that are single tokens with a meaning. tokens: bos_token, eos_token.
+        special_tokens: texts of special tokens. tokens: the texts of `bos_token` and `eos_token`.
         """
         environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+            trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
         )
-        environment.globals |= {"raise_exception": _refuse, "strftime_now": _now}
-        environment.filters["tojson"] = _to_json  # Jinja's own escapes for HTML
+        environment.globals |= {
+            "raise_exception": _raise_template_error,
+            "strftime_now": _format_now,
+        }
+        environment.filters["tojson"] = _format_json  # Jinja's own escapes for HTML
         try:
             self._template = environment.from_string(source)
         except TemplateError as error:
             raise MisconfiguredError(f"The chat template cannot be read: {error}") from None
-        self._special, self._tokens = [text for text in special if len(text) > 1], dict(tokens)
+        self._special_tokens, self._token_texts = (
+            [text for text in special_tokens if len(text) > 1],
+            dict(tokens),
+        )
 
     def render(self, messages: Messages) -> str:
         """Return the prompt for the messages, including the system text. Raises BadRequestError.
 
-        See `render_whole`.
+        Special tokens in the messages are broken up. See also `render_with_system_text`.
         """
-        harmless = [{**each, "content": self._harmless(each["content"])} for each in messages]
+        safe_messages = [
+            {**message, "content": self._remove_control_tokens(message["content"])}
+            for message in messages
+        ]
         try:
-            return render_whole(self._rendered, harmless)
+            return render_with_system_text(self._render_template, safe_messages)
         except TemplateError as error:
             raise BadRequestError(f"The model takes no such conversation: {error}") from None
 
-    def _rendered(self, messages: Messages) -> str:
+    def _render_template(self, messages: Messages) -> str:
         # Templates ask whether tools and documents are none, which what is undefined is not.
         absent = {"tools": None, "documents": None}
         return self._template.render(
-            {"messages": messages, "add_generation_prompt": True, **absent, **self._tokens}
+            {"messages": messages, "add_generation_prompt": True, **absent, **self._token_texts}
         )
 
-    def _harmless(self, text: str) -> str:
+    def _remove_control_tokens(self, text: str) -> str:
         """Break up special tokens in a text, so that it cannot end or begin a turn."""
         # A space within the token makes it plain text for the tokenizer.
-        for token in self._special:
+        for token in self._special_tokens:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
 
-def default_of(templates: Any) -> str | None:
-    """Return the template in a tokenizer's configuration; the default one of several."""
+def find_default_template(templates: Any) -> str | None:
+    """Return the chat template in a tokenizer's configuration, or the default one of several.
+
+    None if there is none.
+    """
     if isinstance(templates, list):
         templates = {each.get("name"): each.get("template") for each in templates}
     if isinstance(templates, Mapping):
@@ -83,21 +97,21 @@ def default_of(templates: Any) -> str | None:
     return templates if isinstance(templates, str) else None
 
 
-def token_text(token: Any) -> str:
+def get_token_text(token: Any) -> str:
     """Return the text of a token in a tokenizer's configuration, or ""."""
     text = token.get("content") if isinstance(token, Mapping) else token
     return text if isinstance(text, str) else ""
 
 
-def _refuse(message: str) -> NoReturn:
+def _raise_template_error(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
-def _now(form: str) -> str:
-    return datetime.now().strftime(form)
+def _format_now(date_format: str) -> str:
+    return datetime.now().strftime(date_format)
 
 
-def _to_json(
+def _format_json(
     value: Any, ensure_ascii: bool = False, indent: int | None = None,
     separators: tuple[str, str] | None = None, sort_keys: bool = False,
 ) -> str:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Requests in OpenAI's protocol, checked. What is not served is refused, never ignored."""
+"""Requests in OpenAI's protocol, validated. Unsupported parameters are refused, never ignored."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -17,47 +17,49 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from serving.errors import BadRequestError, wrong_field
-from serving.generation.calls import Call, forced_call
-from serving.generation.parameters import without_unused
+from serving.errors import BadRequestError, build_wrong_field_error
+from serving.generation.calls import ForcedCall, find_forced_call
+from serving.generation.parameters import select_served_parameters
+from serving.generation.replies import UsageReporting
 from serving.generation.sampling import Sampling
-from serving.generation.schemas import choices_of
+from serving.generation.schemas import find_choices
 
 DEFAULT_TOKENS = 512  # of an answer whose request names no limit
 MAX_TURNS = 256
 MAX_PROMPTS = 64
 
 Count = Annotated[int, Field(ge=1)]
-Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 Item = TypeVar("Item")
-Several = Annotated[list[Item], Field(min_length=1, max_length=MAX_PROMPTS)]
-Usage = Literal["never", "last", "always"]
+PromptList = Annotated[list[Item], Field(min_length=1, max_length=MAX_PROMPTS)]
 PLAIN, PARTS = "<text>", "<parts>"  # forms of a content, which errors do not mention
-MESSAGES: Mapping[str, str] = {
+MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
     "extra_forbidden": "is not served here",
     "missing": "is missing",
     "model_type": "must be an object",
 }
-"""Our own words for some errors of pydantic."""
+"""Our own messages for some of pydantic's errors, by error type."""
 
 
 class _Part(BaseModel):
-    """A part of a message's content: a text, or a refusal."""
+    """A part of a message's content: a text or a refusal."""
 
     type: Literal["text", "refusal"]
     text: Annotated[str, Field(validation_alias=AliasChoices("text", "refusal"))]
 
 
-def _form(content: Any) -> str:
+def get_content_form(content: Any) -> str:
+    """Return the form of a message's content, by which pydantic chooses how to read it."""
     return PARTS if isinstance(content, list) else PLAIN
 
 
 class _Message(BaseModel):
-    """One turn. Other fields that clients send (`name`, `annotations`) do not change the prompt."""
+    """A turn. Further fields that clients send (`name`, `annotations`) do not change the prompt."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[
-        Annotated[str, Tag(PLAIN)] | Annotated[list[_Part], Tag(PARTS)], Discriminator(_form)
+        Annotated[str, Tag(PLAIN)] | Annotated[list[_Part], Tag(PARTS)],
+        Discriminator(get_content_form),
     ]
     tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: None = None
@@ -65,16 +67,19 @@ class _Message(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_refusal(cls, value: Any) -> Any:
-        """Accept a turn of the model without content, as after a refusal or an empty answer."""
-        is_without = isinstance(value, Mapping) and value.get("content", "") is None
-        if is_without and value.get("role") == "assistant" and not value.get("tool_calls"):
+    def _add_refusal(cls, value: Any) -> Any:
+        """Return the turn. For the model's turn, replace null content by the refusal or "".
+
+        Clients send such turns after a refusal or an empty answer.
+        """
+        is_empty = isinstance(value, Mapping) and value.get("content", "") is None
+        if is_empty and value.get("role") == "assistant" and not value.get("tool_calls"):
             return {**value, "content": value.get("refusal") or ""}
         return value
 
     @property
-    def plain(self) -> dict[str, str]:
-        """Return role and text. OpenAI's newer role `developer` becomes `system`."""
+    def plain_message(self) -> dict[str, str]:
+        """Return the turn's role and text. OpenAI's newer role `developer` becomes `system`."""
         content = self.content
         if not isinstance(content, str):
             content = "".join(each.text for each in content)
@@ -87,8 +92,8 @@ class _StreamOptions(BaseModel):
     include_obfuscation: bool | None = None  # dummy letters against listeners: none are sent
 
 
-class _Schema(BaseModel):
-    """The object around a JSON schema. Answers follow the schema, `strict` or not."""
+class _SchemaParameter(BaseModel):
+    """The object around a JSON schema. Answers follow the schema even if `strict` is false."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -98,25 +103,55 @@ class _Schema(BaseModel):
     value: Annotated[dict[str, Any], Field(alias="schema")]
 
 
-class _Format(BaseModel):
+class _ResponseFormat(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     type: Literal["text", "json_schema"]
-    json_schema: _Schema | None = None
+    json_schema: _SchemaParameter | None = None
 
-    def choices(self) -> tuple[str, ...]:
-        """Return each answer that the schema allows, as JSON; empty if the answer is free."""
+    def list_choices(self) -> tuple[str, ...]:
+        """Return each answer that the schema allows, as JSON; empty if the answer is free.
+
+        Raises BadRequestError.
+        """
         if self.type == "text":
             return ()
         if self.json_schema is None:
-            raise wrong_field("response_format.json_schema", "is missing.")
-        return choices_of(self.json_schema.value, "response_format.json_schema.schema")
+            raise build_wrong_field_error("response_format.json_schema", "is missing.")
+        return find_choices(self.json_schema.value, "response_format.json_schema.schema")
 
 
-class _Body(BaseModel):
-    """The parameters of both kinds of requests, without ineffective ones (see `without_unused`)."""
+class SchemaFormat(BaseModel):
+    """The format of an answer in /v1/responses, with the schema's fields at the top level."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["text", "json_schema"]
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+    value: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+
+    @property
+    def chat_format(self) -> dict[str, Any]:
+        """Return the same format in the form of /v1/chat/completions."""
+        if self.type == "text":
+            return {"type": "text"}
+        schema = {"name": self.name or "answer", "schema": self.value or {}}
+        return {"type": "json_schema", "json_schema": schema}
+
+
+class RequestBody(BaseModel):
+    """The body of a request with only the parameters that `select_served_parameters` returned."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    def check_combinations(self) -> None:
+        """Raise BadRequestError for parameters that cannot be combined."""
+
+
+class _Body(RequestBody):
+    """The parameters shared by chats and completions."""
 
     model: str
     max_tokens: int | None = None
@@ -129,42 +164,39 @@ class _Body(BaseModel):
     ignore_eos: bool | None = None
 
     @property
-    def usage(self) -> Usage:
-        """Return when a stream reports the token counts."""
+    def usage_reports(self) -> UsageReporting:
+        """Return when a stream reports the token counts: never, last or always."""
         stream_options = self.stream_options
         if stream_options is None or not stream_options.include_usage:
             return "never"
         return "always" if stream_options.continuous_usage_stats else "last"
 
-    def sampling(self) -> Sampling:
-        """Return the sampling parameters."""
+    def build_sampling(self) -> Sampling:
+        """Return the sampling parameters of the request."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        limit = self.limit()
+        limit = self.get_token_limit()
         return Sampling(
             max_tokens=DEFAULT_TOKENS if limit is None else limit,
             temperature=self.temperature or 0.0,
             top_p=1.0 if self.top_p is None else self.top_p,
             seed=None if self.seed is None else self.seed % 2**64,  # those below 0 are seeds, too
             stop=tuple(stop),
-            logprobs=self.logprob_count(),
-            choices=self.choices(),
-            ignores_end=bool(self.ignore_eos),
+            logprobs=self.get_logprob_count(),
+            choices=self.list_choices(),
+            is_end_ignored=bool(self.ignore_eos),
         )
 
-    def choices(self) -> tuple[str, ...]:
-        """Return the texts that the answer may be; empty if the answer is free."""
+    def list_choices(self) -> tuple[str, ...]:
+        """Return the possible answers; empty if the answer is free."""
         return ()
 
-    def limit(self) -> int | None:
-        """Return the maximum number of tokens of the answer, or None."""
+    def get_token_limit(self) -> int | None:
+        """Return the maximum number of tokens of the answer; None if the request does not say."""
         return self.max_tokens
 
-    def logprob_count(self) -> int | None:
-        """Return how many likeliest tokens to report for each token; None for no report."""
+    def get_logprob_count(self) -> int | None:
+        """Return how many of the likeliest tokens to report per token; None for no report."""
         return None
-
-    def check(self) -> None:
-        """Raise BadRequestError for parameters that exclude each other."""
 
 
 class ChatRequest(_Body):
@@ -175,44 +207,44 @@ class ChatRequest(_Body):
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    response_format: _Format | None = None
+    response_format: _ResponseFormat | None = None
     tools: list[Any] | None = None
     tool_choice: Any = None
 
     @cached_property
-    def call(self) -> Call | None:
-        """Return the call that the answer must be; None if the answer is a text."""
-        return forced_call(self.tools or (), self.tool_choice)
+    def call(self) -> ForcedCall | None:
+        """Return the call of which the answer must consist; None if the answer is a text."""
+        return find_forced_call(self.tools or (), self.tool_choice)
 
-    def choices(self) -> tuple[str, ...]:
+    def list_choices(self) -> tuple[str, ...]:
         if self.call:
             return self.call.choices
-        return self.response_format.choices() if self.response_format else ()
+        return self.response_format.list_choices() if self.response_format else ()
 
-    def check(self) -> None:
-        if self.call and self.response_format and self.response_format.choices():
-            raise wrong_field("tool_choice", "is not served beside a schema.")
-        if self.choices() and self.stop:
-            raise wrong_field("stop", "is not served beside a schema.")
+    def check_combinations(self) -> None:
+        if self.call and self.response_format and self.response_format.list_choices():
+            raise build_wrong_field_error("tool_choice", "is not served beside a schema.")
+        if self.list_choices() and self.stop:
+            raise build_wrong_field_error("stop", "is not served beside a schema.")
 
-    def limit(self) -> int | None:
+    def get_token_limit(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
 
-    def logprob_count(self) -> int | None:
+    def get_logprob_count(self) -> int | None:
         return (self.top_logprobs or 0) if self.logprobs else None
 
 
 class CompletionRequest(_Body):
-    """A request body for /v1/completions: one prompt or several, as texts or as tokens."""
+    """A request body for /v1/completions, with one prompt or several, as texts or as tokens."""
 
-    prompt: str | Ids | Several[str] | Several[Ids]
+    prompt: str | TokenIds | PromptList[str] | PromptList[TokenIds]
     max_tokens: Annotated[int, Field(ge=0)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = None
 
-    def check(self) -> None:
+    def check_combinations(self) -> None:
         if self.stream and (len(self.prompts) > 1 or self.echo):
-            raise wrong_field("stream", "answers one prompt, without echo.")
+            raise build_wrong_field_error("stream", "answers one prompt, without echo.")
 
     @property
     def prompts(self) -> Sequence[str | list[int]]:
@@ -223,39 +255,39 @@ class CompletionRequest(_Body):
             return [self.prompt]  # type: ignore[list-item]
         return self.prompt  # type: ignore[return-value]
 
-    def logprob_count(self) -> int | None:
+    def get_logprob_count(self) -> int | None:
         return self.logprobs
 
 
-Body = TypeVar("Body", bound=_Body)
+Body = TypeVar("Body", bound=RequestBody)
 
 
 def read_request(kind: type[Body], value: Any) -> Body:
     """Return the validated body. Raises BadRequestError, which names the parameter."""
     if not isinstance(value, Mapping):
-        raise wrong_field("body", "must be a JSON object.")
+        raise build_wrong_field_error("body", "must be a JSON object.")
     try:
-        body = kind.model_validate(without_unused(value, kind.model_fields))
+        body = kind.model_validate(select_served_parameters(value, kind.model_fields))
     except ValidationError as error:
-        raise _named(error.errors(include_url=False)[0]) from None
+        raise _convert_error(error.errors(include_url=False)[0]) from None
     # Only now: it compares parameters that are valid by themselves.
-    body.check()
+    body.check_combinations()
     return body
 
 
-def _named(error: ErrorDetails) -> BadRequestError:
-    """Convert one of pydantic's errors to an error that names the parameter."""
+def _convert_error(error: ErrorDetails) -> BadRequestError:
+    """Convert an error of pydantic's to an error that names the parameter."""
     steps = [step for step in error["loc"] if step not in (PLAIN, PARTS)]
     # Where a value may be of several kinds, each of them says what it lacks.
     path = list(takewhile(lambda step: not _is_kind(step), steps))
     message = (error["msg"][0].lower() + error["msg"][1:]).removeprefix("input ")
-    if error["type"] in MESSAGES:
-        message = MESSAGES[error["type"]]
+    if error["type"] in MESSAGE_BY_ERROR_TYPE:
+        message = MESSAGE_BY_ERROR_TYPE[error["type"]]
     elif len(path) < len(steps):
         message = "is of the wrong kind, empty or too long"
-    return wrong_field(".".join(map(str, path)), f"{message}.")
+    return build_wrong_field_error(".".join(map(str, path)), f"{message}.")
 
 
 def _is_kind(step: int | str) -> bool:
-    """Return whether a step of pydantic's path names a type rather than a parameter."""
+    """Return whether a step of a path in pydantic's error names a type, not a parameter."""
     return isinstance(step, str) and (step == "str" or "[" in step)

@@ -1,4 +1,4 @@
-"""How the next token is chosen, and the log probabilities of tokens. Pure."""
+"""Choose the next token, and compute the log probabilities of tokens. Pure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Sampling:
     temperature: 0 takes the likeliest token (greedy). top_p: draw only from the likeliest tokens
     that together have this probability. seed: makes draws repeatable. stop: texts that end the
     answer and are not part of it. logprobs: how many of the likeliest tokens are reported for each
-    token; None for no report. choices: texts of which the answer is one; empty if it is free.
-    ignores_end: whether the model's end token is ignored, for benchmarks of speed.
+    token; None for no report. choices: the possible answers; empty if the answer is free.
+    is_end_ignored: whether the model's end token is ignored, for benchmarks of speed.
     """
 
     max_tokens: int
@@ -28,11 +28,11 @@ class Sampling:
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     choices: tuple[str, ...] = ()
-    ignores_end: bool = False
+    is_end_ignored: bool = False
 
 
-def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> int:
-    """Return the next token by its logits [vocabulary]. Draws one number unless greedy."""
+def choose_token(logits: Logits, sampling: Sampling, rng: np.random.Generator) -> int:
+    """Return the next token, chosen by its logits [vocabulary]. Draws one number unless greedy."""
     if sampling.temperature == 0:
         return int(logits.argmax())
     # The greatest is subtracted so that no power overflows.
@@ -45,19 +45,19 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
         sums = likelihoods[tokens].cumsum()
         tokens = tokens[: np.searchsorted(sums, sampling.top_p * sums[-1]) + 1]
     sums = likelihoods[tokens].cumsum()
-    place = np.searchsorted(sums, chance.random() * sums[-1], side="right")
-    return int(tokens[min(place, len(tokens) - 1)])
+    position = np.searchsorted(sums, rng.random() * sums[-1], side="right")
+    return int(tokens[min(position, len(tokens) - 1)])
 
 
-def mask_others(logits: Logits, tokens: Collection[int]) -> Logits:
-    """Return the logits with all tokens but these masked, so that no other can be chosen."""
+def mask_other_tokens(logits: Logits, tokens: Collection[int]) -> Logits:
+    """Return the logits with all but these tokens masked, so that only these can be chosen."""
     masked_logits = np.full_like(logits, -np.inf)
-    places = list(tokens)
-    masked_logits[places] = logits[places]
+    token_indices = list(tokens)
+    masked_logits[token_indices] = logits[token_indices]
     return masked_logits
 
 
-def log_probabilities(logits: Logits) -> NDArray[np.float64]:
+def compute_log_probabilities(logits: Logits) -> NDArray[np.float64]:
     """Return the natural logarithm of the softmax along the last axis."""
     shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     sums: Any = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
@@ -65,9 +65,13 @@ def log_probabilities(logits: Logits) -> NDArray[np.float64]:
     return logarithms
 
 
-def likeliest(logarithms: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
-    """Return the `count` likeliest tokens of one position [vocabulary], likeliest first."""
+def find_likeliest_tokens(logarithms: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
+    """Return the `count` likeliest tokens at one position with their log probabilities, best first.
+
+    logarithms [vocabulary]: the log probabilities.
+    """
     if not count:
         return []
-    top = np.argpartition(-logarithms, count - 1)[:count]
-    return [(int(n), float(logarithms[n])) for n in top[np.argsort(-logarithms[top])]]
+    # Partition first: sorting a whole vocabulary takes far longer.
+    top_tokens = np.argpartition(-logarithms, count - 1)[:count]
+    return [(int(n), float(logarithms[n])) for n in top_tokens[np.argsort(-logarithms[top_tokens])]]

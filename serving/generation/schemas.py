@@ -1,7 +1,7 @@
-"""JSON schemas that allow only a few values. Pure.
+"""Find all values that a JSON schema allows, for schemas that allow only a few. Pure.
 
-The model writes one of the values, token by token, so the schema holds whatever the model is.
-Clients write the same choice in many ways: titles, descriptions, references, constants.
+The model can write only tokens that continue one of the values, so every model follows the schema.
+Clients write the same choice in many ways: with titles, descriptions, references or constants.
 """
 
 import json
@@ -10,12 +10,12 @@ from itertools import chain, product
 from typing import Any, Final
 from urllib.parse import unquote
 
-from serving.errors import wrong_field
+from serving.errors import build_wrong_field_error
 
 MAX_CHOICES: Final = 64
 MAX_PARTS: Final = 256  # looked at, so that references cannot multiply the work
 
-NOTES: Final = frozenset(
+NEUTRAL_KEYWORDS: Final = frozenset(
     (
         "$comment",
         "$defs",
@@ -32,9 +32,9 @@ NOTES: Final = frozenset(
         "writeOnly",
     )
 )
-"""Keywords that allow and forbid no value by themselves."""
+"""Keywords that neither allow nor forbid a value by themselves."""
 
-WITH_OTHERS: Final = ("type", "required", "additionalProperties")  # read beside the others
+MODIFIER_KEYWORDS: Final = ("type", "required", "additionalProperties")  # read beside the others
 TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -43,17 +43,17 @@ TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "number": (int, float),
     "object": (dict,),
 }
-SMALL: Final[Mapping[str, list[Any]]] = {"boolean": [True, False], "null": [None]}
-"""All values of the types that have few."""
+VALUES_BY_SMALL_TYPE: Final[Mapping[str, list[Any]]] = {"boolean": [True, False], "null": [None]}
+"""All values of each type that has only a few."""
 
 
-def choices_of(schema: Any, path: str) -> tuple[str, ...]:
+def find_choices(schema: Any, path: str) -> tuple[str, ...]:
     """Return each value that a schema allows, as JSON, in the schema's order.
 
     Raises BadRequestError, which names the location below `path`, for a schema with more than 64
     values or with unsupported keywords.
     """
-    values = _Schema(schema).values(schema, path)
+    values = _Schema(schema).list_values(schema, path)
     return tuple(json.dumps(value, ensure_ascii=False) for value in values)
 
 
@@ -61,136 +61,176 @@ class _Schema:
     """A whole schema, in which references are resolved."""
 
     def __init__(self, root: Any) -> None:
-        self._root, self._parts = root, 0
+        self._root, self._part_count = root, 0
 
-    def values(self, schema: Any, path: str) -> list[Any]:
+    def list_values(self, schema: Any, path: str) -> list[Any]:
         """Return the values that a subschema allows, at least one. Raises BadRequestError."""
         if not isinstance(schema, Mapping):
-            raise wrong_field(path, "must be an object.")
+            raise build_wrong_field_error(path, "must be an object.")
         # References may form a circle, or multiply the work.
-        self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise wrong_field(path, f"has over {MAX_PARTS} parts, or refers to itself.")
-        types = _types(schema, f"{path}.type")
+        self._part_count += 1
+        if self._part_count > MAX_PARTS:
+            raise build_wrong_field_error(path, f"has over {MAX_PARTS} parts, or refers to itself.")
+        types = _read_types(schema, f"{path}.type")
         value_lists: list[list[Any]] = []
         for keyword, value in schema.items():
-            if not _allows_all(keyword, value):
-                value_lists += self._of_keyword(schema, keyword, path)
-        return _allowed_by_all(value_lists or [_all_of(types, path)], types, path)
+            if not _is_neutral(keyword, value):
+                value_lists += self._find_keyword_values(schema, keyword, path)
+        return _intersect_choices(value_lists or [_list_all_values(types, path)], types, path)
 
-    def _of_keyword(self, schema: Mapping[str, Any], keyword: str, path: str) -> list[list[Any]]:
-        """Return the lists of values that one keyword allows; for `allOf`, one per subschema."""
+    def _find_keyword_values(
+        self, schema: Mapping[str, Any], keyword: str, path: str
+    ) -> list[list[Any]]:
+        """Return the lists of values that one keyword allows; for `allOf`, one per subschema.
+
+        Raises BadRequestError, also for an unsupported keyword.
+        """
         value, keyword_path = schema[keyword], f"{path}.{keyword}"
         match keyword:
             case "enum":
-                return [_listed(value, keyword_path)]
+                return [_check_list(value, keyword_path)]
             case "const":
                 return [[value]]
             case "$ref":
-                return [self.values(self._target(value, keyword_path), path)]
+                return [self.list_values(self._resolve_reference(value, keyword_path), path)]
             case "anyOf" | "oneOf":
-                return [self._alternatives(value, keyword_path)]
+                return [self._list_alternatives(value, keyword_path)]
             case "allOf":
-                schemas = enumerate(_listed(value, keyword_path))
-                return [self.values(each, f"{keyword_path}.{number}") for number, each in schemas]
+                schemas = enumerate(_check_list(value, keyword_path))
+                return [
+                    self.list_values(each, f"{keyword_path}.{number}") for number, each in schemas
+                ]
             case "properties":
-                return [self._objects(schema, path)]
-        raise wrong_field(keyword_path, "is not served here.")
+                return [self._list_objects(schema, path)]
+        raise build_wrong_field_error(keyword_path, "is not served here.")
 
-    def _alternatives(self, schemas: Any, path: str) -> list[Any]:
-        """Return the values of any of these schemas. Those of `oneOf` must be disjoint."""
+    def _list_alternatives(self, schemas: Any, path: str) -> list[Any]:
+        """Return the values of any of these schemas.
+
+        Raises BadRequestError if the schemas of `oneOf` share a value.
+        """
         values: list[Any] = []
-        for number, schema in enumerate(_listed(schemas, path)):
-            values += self.values(schema, f"{path}.{number}")
+        for number, schema in enumerate(_check_list(schemas, path)):
+            values += self.list_values(schema, f"{path}.{number}")
         # A value in two schemas is allowed by neither, says `oneOf`.
-        if path.endswith(".oneOf") and len(_distinct(values)) < len(values):
-            raise wrong_field(path, "allows a value twice.")
+        if path.endswith(".oneOf") and len(_remove_duplicates(values)) < len(values):
+            raise build_wrong_field_error(path, "allows a value twice.")
         return values
 
-    def _objects(self, schema: Mapping[str, Any], path: str) -> list[Any]:
-        """Return all objects that have every property, whether required or not."""
+    def _list_objects(self, schema: Mapping[str, Any], path: str) -> list[Any]:
+        """Return all objects that have every property, whether the schema requires it or not.
+
+        Raises BadRequestError if there are more than MAX_CHOICES, or for an invalid schema.
+        """
         properties = schema["properties"]
         if not isinstance(properties, Mapping) or not properties:
-            raise wrong_field(f"{path}.properties", "must be an object of at least one property.")
+            raise build_wrong_field_error(
+                f"{path}.properties", "must be an object of at least one property."
+            )
         required = schema.get("required", [])
         if not isinstance(required, list) or not all(name in properties for name in required):
-            raise wrong_field(f"{path}.required", "must be a list of names of properties.")
-        more = schema.get("additionalProperties", False)
-        if not isinstance(more, bool | Mapping):
-            raise wrong_field(f"{path}.additionalProperties", "must be true, false or a schema.")
-        by_property, count = [], 1
+            raise build_wrong_field_error(
+                f"{path}.required", "must be a list of names of properties."
+            )
+        additional = schema.get("additionalProperties", False)
+        if not isinstance(additional, bool | Mapping):
+            raise build_wrong_field_error(
+                f"{path}.additionalProperties", "must be true, false or a schema."
+            )
+        value_lists, count = [], 1
         for name, property_schema in properties.items():
-            values = self.values(property_schema, f"{path}.properties.{name}")
-            by_property.append(values)
+            values = self.list_values(property_schema, f"{path}.properties.{name}")
+            value_lists.append(values)
             # Counted before the objects are made, which could be far too many.
             count *= len(values)
             if count > MAX_CHOICES:
-                raise wrong_field(path, f"allows more than {MAX_CHOICES} values.")
-        return [dict(zip(properties, values, strict=True)) for values in product(*by_property)]
+                raise build_wrong_field_error(path, f"allows more than {MAX_CHOICES} values.")
+        return [dict(zip(properties, values, strict=True)) for values in product(*value_lists)]
 
-    def _target(self, reference: Any, path: str) -> Any:
-        """Return the subschema that a reference such as `#/$defs/Label` points to."""
+    def _resolve_reference(self, reference: Any, path: str) -> Any:
+        """Return the subschema that a reference such as `#/$defs/Label` points to.
+
+        Raises BadRequestError for references to other documents and to missing parts.
+        """
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise wrong_field(path, "must be a reference within the schema, such as #/$defs/Label.")
+            raise build_wrong_field_error(
+                path, "must be a reference within the schema, such as #/$defs/Label."
+            )
         target = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")  # as JSON pointers escape them
             if not isinstance(target, Mapping) or name not in target:
-                raise wrong_field(path, "is a reference to what is not there.")
+                raise build_wrong_field_error(path, "is a reference to what is not there.")
             target = target[name]
         return target
 
 
-def _allows_all(keyword: str, value: Any) -> bool:
+def _is_neutral(keyword: str, value: Any) -> bool:
     """Return whether a keyword by itself excludes no value."""
     is_off = keyword == "nullable" and value is False
-    return keyword in NOTES or keyword in WITH_OTHERS or keyword.startswith("x-") or is_off
+    return (
+        keyword in NEUTRAL_KEYWORDS
+        or keyword in MODIFIER_KEYWORDS
+        or keyword.startswith("x-")
+        or is_off
+    )
 
 
-def _allowed_by_all(lists: list[list[Any]], types: list[str], path: str) -> list[Any]:
-    """Return the values that are in all lists and have one of the types, if there are any types."""
-    values = _distinct(lists[0])
-    for others in lists[1:]:
-        texts = {_text(value) for value in others}
-        values = [value for value in values if _text(value) in texts]
+def _intersect_choices(lists: list[list[Any]], types: list[str], path: str) -> list[Any]:
+    """Return the values that are in all lists and have one of the types, if there are any types.
+
+    Raises BadRequestError if there is no such value, or if there are more than MAX_CHOICES.
+    """
+    values = _remove_duplicates(lists[0])
+    for other_values in lists[1:]:
+        texts = {_format_value(value) for value in other_values}
+        values = [value for value in values if _format_value(value) in texts]
     if types:
         values = [value for value in values if any(_has_type(value, kind) for kind in types)]
     if not values:
-        raise wrong_field(path, "allows no value.")
+        raise build_wrong_field_error(path, "allows no value.")
     if len(values) > MAX_CHOICES:
-        raise wrong_field(path, f"allows {len(values)} values; at most {MAX_CHOICES} are served.")
+        raise build_wrong_field_error(
+            path, f"allows {len(values)} values; at most {MAX_CHOICES} are served."
+        )
     return values
 
 
-def _all_of(types: list[str], path: str) -> list[Any]:
+def _list_all_values(types: list[str], path: str) -> list[Any]:
     """Return all values of the types. Raises BadRequestError if there are too many."""
-    if types and all(name in SMALL for name in types):
-        return list(chain.from_iterable(SMALL[name] for name in types))
-    lacking = "properties" if "object" in types else "enum"
-    raise wrong_field(
-        f"{path}.{lacking}",
+    if types and all(name in VALUES_BY_SMALL_TYPE for name in types):
+        return list(chain.from_iterable(VALUES_BY_SMALL_TYPE[name] for name in types))
+    missing_keyword = "properties" if "object" in types else "enum"
+    raise build_wrong_field_error(
+        f"{path}.{missing_keyword}",
         f"is missing. Only schemas of at most {MAX_CHOICES} values are served.",
     )
 
 
-def _listed(value: Any, path: str) -> list[Any]:
+def _check_list(value: Any, path: str) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise wrong_field(path, "must be a list that is not empty.")
+        raise build_wrong_field_error(path, "must be a list that is not empty.")
     return value
 
 
-def _types(schema: Mapping[str, Any], path: str) -> list[str]:
-    """Return the types that a schema names, or an empty list."""
-    named = schema.get("type", [])
-    types = named if isinstance(named, list) else [named]
+def _read_types(schema: Mapping[str, Any], path: str) -> list[str]:
+    """Return the types that a schema names, or an empty list.
+
+    Raises BadRequestError for types that are not supported.
+    """
+    type_value = schema.get("type", [])
+    types = type_value if isinstance(type_value, list) else [type_value]
     for name in types:
         if not isinstance(name, str) or name not in TYPES:
-            raise wrong_field(path, f"{_text(name)} is not served here.")
+            raise build_wrong_field_error(path, f"{_format_value(name)} is not served here.")
     return types
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Return whether a value has a type of JSON schema. true is no number; 1.0 is an integer."""
+    """Return whether a value has a type of JSON schema.
+
+    As in the standard, true is not a number, and 1.0 is an integer.
+    """
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
@@ -198,13 +238,13 @@ def _has_type(value: Any, kind: str) -> bool:
     return isinstance(value, TYPES[kind])
 
 
-def _distinct(values: Iterable[Any]) -> list[Any]:
+def _remove_duplicates(values: Iterable[Any]) -> list[Any]:
     """Return the values without repetitions, in order."""
-    by_text: dict[str, Any] = {}
+    values_by_text: dict[str, Any] = {}
     for value in values:
-        by_text.setdefault(_text(value), value)
-    return list(by_text.values())
+        values_by_text.setdefault(_format_value(value), value)
+    return list(values_by_text.values())
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -53,15 +53,23 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 
 // Focus goes to what the server marks; a sentence to start from is selected, so that typing replaces it.
-// A field that waits for a text takes it without scrolling, so that what one has to read stays in view; on a
-// touch screen, where a keyboard would cover that, the goal above takes it, and on a new page nothing; but who
-// chose to edit goes to the text.
+// A field that waits for a text takes it without scrolling, so that what one has to read stays in view. Where a
+// keyboard would cover that, or where it is long, the goal takes it, and on a new page nothing. Who chose to edit
+// goes to the text.
 const FOCUSED = "[autofocus], [data-focus]";
-const hasTouch = matchMedia("(pointer: coarse)").matches;
+const LINES_AT_A_GLANCE = 3;
+const isLong = (text) => text.scrollHeight > (LINES_AT_A_GLANCE + .5) * parseFloat(getComputedStyle(text).lineHeight);
+const opensAtReading = () => matchMedia("(pointer: coarse), (max-width: 40rem)").matches || [...document.querySelectorAll(".read .text")].some(isLong);
 const begin = (part) => {
   let marked = part.matches?.(FOCUSED) ? part : part.querySelector?.(FOCUSED);
-  if (hasTouch && marked?.matches("[data-focus]") && part.id !== "form") marked = part === document ? null : document.getElementById("goal");
-  marked?.focus({ preventScroll: part === document && marked.matches("[data-focus]") });
+  if (opensAtReading() && marked?.matches("[data-focus]") && part.id !== "form") marked = part === document ? null : document.getElementById("goal");
+  const exchange = marked?.closest("#vote") && [...document.querySelectorAll(".exchange")].at(-1);
+  marked?.focus({ preventScroll: exchange || part === document && marked.matches("[data-focus]") });
+  // One error is said at its field alone, which comes into view; the summary is for screen readers then.
+  const wrong = marked?.matches(".error-summary:has(li:only-child > a)") && marked.querySelector("a").hash.slice(1);
+  document.getElementById(wrong)?.closest(".field")?.scrollIntoView({ block: "nearest" });
+  // Two answers are read from their top; the choices stick to the lower edge.
+  exchange?.scrollIntoView();
   // Another text begins at the top, as a page does: a goal that sticks takes the focus without a scroll.
   if (marked?.id === "goal" && part.contains(marked)) scrollTo(0, 0);
   // The next button's focus may have scrolled what it follows beneath the head: the verdict is read first.
@@ -117,6 +125,30 @@ document.addEventListener("submit", ({ target }) => {
     Object.keys(store).filter((key) => key.startsWith("draft-")).forEach((key) => store.removeItem(key));
   }
 });
+// Of tabs that are wider than the screen the current one is in sight.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+});
+
+// On a phone long texts are folded; the button shows only where something is hidden.
+const foldTexts = () => document.querySelectorAll("[data-unfold]").forEach((button) => {
+  const text = button.closest("section").querySelector(".text");
+  if (text && !text.matches(".whole")) button.hidden = text.scrollHeight <= text.clientHeight + 1;
+});
+const unfold = (part) => {
+  part.querySelector(".text").classList.add("whole");
+  part.querySelector("[data-unfold]").hidden = true;
+};
+document.addEventListener("DOMContentLoaded", foldTexts);
+document.addEventListener("htmx:afterSettle", foldTexts);
+addEventListener("resize", foldTexts);
+document.addEventListener("click", ({ target }) => { if (target.matches("[data-unfold]")) unfold(target.closest("section")); });
+// Whoever goes through its words by keys sees all of them.
+document.addEventListener("focusin", ({ target }) => {
+  const part = target.matches(".passage, .handle") && target.closest(".read section:has([data-unfold])");
+  if (part) unfold(part);
+});
+
 const count = () => {
   const box = typed(), counter = document.getElementById("counter");
   if (!box?.dataset.limit || !counter) return;

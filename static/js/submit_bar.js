@@ -2,7 +2,7 @@
 // that is to be read or filled: the form gets a class, and pages.css does the rest.
 "use strict";
 
-const READ_OR_FILLED = ".field, .counter, .hint";
+const READ_OR_FILLED = ".field, .hint, .fillers";
 const placeBar = () => {
   const form = document.getElementById("write-form");
   const bar = form?.querySelector(".submit");

@@ -6,6 +6,7 @@
 const sentence = (name, values = {}) => document.getElementById("submit-form").dataset[name]
   .replace(/\{(\w+)\}/g, (_, key) => values[key]);
 const known = (file) => `upload:${file.name}:${file.size}:${file.lastModified}`;
+const asPercent = (share) => new Intl.NumberFormat(document.documentElement.lang, { style: "percent" }).format(share);
 const pause = (seconds) => new Promise((done) => { setTimeout(done, seconds * 1000); });
 const token = () => document.cookie.match(/csrftoken=(\w+)/)?.[1]
   || document.querySelector("[name=csrfmiddlewaretoken]").value;
@@ -60,8 +61,8 @@ document.addEventListener("DOMContentLoaded", () => {
   let isBusy = false, tenth = -1;
   const tell = (file) => (offset) => {
     const percent = Math.floor(100 * offset / file.size);
-    state.textContent = sentence("here", { percent, file: file.name });
-    if (Math.floor(percent / 10) > tenth) say(sentence("share", { percent }));  // not each piece is said
+    state.textContent = sentence("here", { percent: asPercent(percent / 100), file: file.name });
+    if (Math.floor(percent / 10) > tenth) say(sentence("share", { percent: asPercent(percent / 100) }));  // not each piece is said
     tenth = Math.floor(percent / 10);
   };
   form.addEventListener("submit", async (event) => {

@@ -1,4 +1,4 @@
-"""The admin's pages of this room; who sees what there follows from roles (`roles`)."""
+"""The admin pages of tasks. What a person sees there follows from their roles (`roles`)."""
 
 from tasks.admin import contexts, proposals, rounds, targets, tasks
 

@@ -6,15 +6,15 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.urls import reverse
 
-from core.web.refusals import as_message
+from core.web.refusals import show_as_message
 from tasks.admin.roles import (
     EDITORS,
     NO_ROLES,
     READERS,
     CountColumn,
     RoleAdmin,
-    name_account,
-    person,
+    get_account_name,
+    get_person,
     shield_text,
 )
 from tasks.contexts.media.markup import format_media
@@ -23,7 +23,7 @@ from tasks.models import Context, ContextBatch, Round
 
 
 class RoundFilter(admin.SimpleListFilter):
-    """A filter by round that offers only rounds which the list can contain."""
+    """A filter by round that offers only rounds of the rows that the person may see."""
 
     title = parameter_name = "round"
 
@@ -55,11 +55,11 @@ class ContextAdmin(RoleAdmin):
     list_per_page = 50
     search_fields = ["tag", "digest"]
     ordering = ["-pk"]
-    fields = ["round", "batch", "whole_text", "digest", "tag", "metadata", "is_retired"]
-    readonly_fields = ["round", "batch", "whole_text", "digest", "tag", "metadata"]
-    actions = ["retire", "hand_out_again"]
-    to_task = "round__task"
-    may = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": NO_ROLES}
+    fields = ["round", "batch", "full_text", "digest", "tag", "metadata", "is_retired"]
+    readonly_fields = ["round", "batch", "full_text", "digest", "tag", "metadata"]
+    actions = ["retire", "restore"]
+    task_path = "round__task"
+    roles_by_action = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": NO_ROLES}
 
     @admin.display(description="text")
     def text(self, context: Context) -> str:
@@ -68,47 +68,47 @@ class ContextAdmin(RoleAdmin):
         )
 
     @admin.display(description="fields")
-    def whole_text(self, context: Context) -> str:
+    def full_text(self, context: Context) -> str:
         lines = [f"{name}: {format_media(value)}" for name, value in context.fields.items()]
         return shield_text(context.round.task, "\n".join(lines), 100_000)
 
     def save_model(self, request: HttpRequest, obj: Context, form: Any, change: bool) -> None:
         if form.changed_data:
-            chosen = Context.objects.filter(pk=obj.pk)
-            set_retired(contexts=chosen, is_retired=obj.is_retired, actor=person(request))
+            contexts = Context.objects.filter(pk=obj.pk)
+            set_retired(contexts=contexts, is_retired=obj.is_retired, actor=get_person(request))
 
-    def page_of(self, row: Context) -> str:
+    def get_page_url(self, row: Context) -> str:
         page = reverse("own:contexts-all", args=[row.round.task.code, row.round.number])
         return f"{page}?context={row.pk}"
 
-    def logged(self, row: Context) -> dict[str, str]:
+    def describe_for_log(self, row: Context) -> dict[str, str]:
         return {"task": row.round.task.code, "action__startswith": "contexts."}
 
-    @admin.action(description="Retire: do not hand out any more", permissions=["change"])
+    @admin.action(description="Retire: stop giving out", permissions=["change"])
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         self._set_retired(request, queryset, True)
 
-    @admin.action(description="Hand out again", permissions=["change"])
-    def hand_out_again(self, request: HttpRequest, queryset: Any) -> None:
+    @admin.action(description="Restore: give out again", permissions=["change"])
+    def restore(self, request: HttpRequest, queryset: Any) -> None:
         self._set_retired(request, queryset, False)
 
     def _set_retired(self, request: HttpRequest, rows: Any, is_retired: bool) -> None:
-        chosen = self.permitted(request, rows, "change")
-        count = set_retired(contexts=chosen, is_retired=is_retired, actor=person(request))
+        contexts = self.filter_permitted(request, rows, "change")
+        count = set_retired(contexts=contexts, is_retired=is_retired, actor=get_person(request))
         messages.success(request, f"Contexts {'retired' if is_retired else 'returned'}: {count}.")
 
 
 @admin.register(ContextBatch)
 class ContextBatchAdmin(RoleAdmin):
     context_count: Any = CountColumn("context", "contexts")
-    list_display = ["file_name", "round", "who", "imported_at", context_count]
+    list_display = ["file_name", "round", "importer", "imported_at", context_count]
     list_filter = [RoundFilter]
     list_select_related = ["imported_by__annotator"]
-    fields = readonly_fields = ("round", "file_name", "who", "imported_at", context_count)
+    fields = readonly_fields = ("round", "file_name", "importer", "imported_at", context_count)
     ordering = ["-pk"]
     actions = ["undo"]
-    to_task = "round__task"
-    may = {
+    task_path = "round__task"
+    roles_by_action = {
         "view": EDITORS,
         "add": NO_ROLES,
         "change": NO_ROLES,
@@ -117,21 +117,21 @@ class ContextBatchAdmin(RoleAdmin):
     }
 
     @admin.display(description="imported by")
-    def who(self, batch: ContextBatch) -> str:
-        return name_account(batch.imported_by, batch)
+    def importer(self, batch: ContextBatch) -> str:
+        return get_account_name(batch.imported_by, batch)
 
-    def page_of(self, row: ContextBatch) -> str:
+    def get_page_url(self, row: ContextBatch) -> str:
         return reverse("own:contexts-all", args=[row.round.task.code, row.round.number])
 
-    def logged(self, row: ContextBatch) -> dict[str, str]:
+    def describe_for_log(self, row: ContextBatch) -> dict[str, str]:
         return {"task": row.round.task.code, "action__startswith": "contexts."}
 
     def has_undo_permission(self, request: HttpRequest) -> bool:
-        return self.allows(request, "undo")
+        return self.is_allowed(request, "undo")
 
     @admin.action(description="Undo the import (if no context is used)", permissions=["undo"])
     def undo(self, request: HttpRequest, queryset: Any) -> None:
-        for batch in self.permitted(request, queryset, "undo"):
-            with as_message(request):
-                count = undo_import(batch=batch, actor=person(request))
+        for batch in self.filter_permitted(request, queryset, "undo"):
+            with show_as_message(request):
+                count = undo_import(batch=batch, actor=get_person(request))
                 messages.success(request, f"{batch}: contexts taken out: {count}.")

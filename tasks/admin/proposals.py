@@ -1,4 +1,4 @@
-"""Proposed tasks in the admin: to read, by superusers; they decide on a page of the site."""
+"""Proposed tasks in the admin, read-only for superusers. They decide on a page of the site."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class TaskProposalAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="decision")
     def page(self, proposal: TaskProposal) -> str:
-        """Return a link to the page on which the proposal is decided."""
+        """Return a link to the page on which administrators decide about the proposal."""
         url = reverse("proposal", args=[proposal.pk])
         return format_html('<a href="{}">Open the page of the proposal</a>', url)
 

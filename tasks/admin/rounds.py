@@ -12,23 +12,31 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from core.web.refusals import as_message
-from tasks.admin.roles import EDITORS, OWNERS, READERS, ByRole, CountColumn, RoleAdmin, person
+from core.web.refusals import show_as_message
+from tasks.admin.roles import (
+    EDITORS,
+    OWNERS,
+    READERS,
+    CountColumn,
+    RoleAdmin,
+    RolePermissions,
+    get_person,
+)
 from tasks.contexts.services import FINISHED_STATES
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.questions import find_writers
-from tasks.rounds.forms import EndsAhead
-from tasks.rounds.opening_services import change_state
+from tasks.rounds.forms import RoundEndForm
+from tasks.rounds.opening_services import request_round_state
 from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.steps import STEPS, list_next_steps
 
 State = Round.State
 
 # One field, which has its label; the admin's own has two without.
-DATE_AND_TIME = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+DATETIME_WIDGET = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
 
-class RoundForm(EndsAhead):
+class RoundAdminForm(RoundEndForm):
     """A form for a round, which offers only earlier rounds of the task as parents."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -36,16 +44,18 @@ class RoundForm(EndsAhead):
         parents: Any = self.fields.get("parents")
         if parents:
             # Only earlier ones, so that no round is its own ancestor.
-            earlier = Round.objects.filter(number__lt=self.instance.number)
-            parents.queryset = earlier.filter(task=self.instance.task_id).select_related("task")
+            earlier_rounds = Round.objects.filter(number__lt=self.instance.number)
+            parents.queryset = earlier_rounds.filter(task=self.instance.task_id).select_related(
+                "task"
+            )
 
 
 class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
-    """A formset of a round's targets, which the service stores."""
+    """A formset of a round's targets. The service stores them."""
 
     @property
-    def loop(self) -> list[TargetModel]:
-        """Return the targets in order.
+    def ordered_targets(self) -> list[TargetModel]:
+        """Return the targets in order, without deleted ones.
 
         New targets come last, so that the targets keep their letters (Model A, Model B).
         """
@@ -56,8 +66,8 @@ class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
         return targets
 
 
-class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
-    """The targets of a round; read-only after the round was opened."""
+class RoundTargetInline(RolePermissions, admin.StackedInline):  # type: ignore[type-arg]
+    """The targets of a round. They are read-only once the round has been opened."""
 
     model = RoundTarget
     formset = LoopFormSet
@@ -68,12 +78,12 @@ class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("target", "round__task")
 
-    def allows(self, request: HttpRequest, action: str, row: Any = None) -> bool:
-        fixed = action != "view" and row is not None and row.has_fixed_targets
-        return not fixed and super().allows(request, action, row)
+    def is_allowed(self, request: HttpRequest, action: str, row: Any = None) -> bool:
+        is_fixed = action != "view" and row is not None and row.has_fixed_targets
+        return not is_fixed and super().is_allowed(request, action, row)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Return a formset that offers only the task's targets, read once for all its forms."""
+        """Return a formset that offers only the task's targets, with one query for all."""
         formset = super().get_formset(request, obj, **kwargs)
         targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
         field: Any = formset.form.base_fields.get("target")
@@ -87,7 +97,7 @@ class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
 
 @admin.register(Round)
 class RoundAdmin(RoleAdmin):
-    form = RoundForm
+    form = RoundAdminForm
     inlines = [RoundTargetInline]
     list_display = [
         "__str__",
@@ -98,9 +108,9 @@ class RoundAdmin(RoleAdmin):
         "opened_at",
     ]
     list_filter = ["state", ("task", admin.RelatedOnlyFieldListFilter)]
-    may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
+    roles_by_action = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
     formfield_overrides = {
-        models.DateTimeField: {"form_class": forms.DateTimeField, "widget": DATE_AND_TIME}
+        models.DateTimeField: {"form_class": forms.DateTimeField, "widget": DATETIME_WIDGET}
     }
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
@@ -125,15 +135,15 @@ class RoundAdmin(RoleAdmin):
         return []
 
     def save_model(self, request: HttpRequest, obj: Round, form: Any, change: bool) -> None:
-        """Plan a new round. `save_related` stores changes to an existing one."""
+        """Plan a new round. Changes to an existing round are stored by `save_related`."""
         if not change:
             fields = {}
             for name, value in form.cleaned_data.items():
                 if name != "task":
                     fields[name] = value
-            planned = plan_round(task=obj.task, actor=person(request), fields=fields)
+            planned_round = plan_round(task=obj.task, actor=get_person(request), fields=fields)
             # The admin goes on with the row that it made, as if it had been saved.
-            obj.pk, obj.number = planned.pk, planned.number
+            obj.pk, obj.number = planned_round.pk, planned_round.number
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         if not change:
@@ -145,17 +155,17 @@ class RoundAdmin(RoleAdmin):
         for formset in formsets:
             formset.save(commit=False)  # for the admin's own history
             if formset.has_changed():
-                relations["targets"] = formset.loop
+                relations["targets"] = formset.ordered_targets
         # Targets and parents are stored by the service, together with what it logs.
-        change_round(round=form.instance, actor=person(request), fields=plan, **relations)
+        change_round(round=form.instance, actor=get_person(request), fields=plan, **relations)
 
     def delete_model(self, request: HttpRequest, obj: Round) -> None:
-        delete_round(round=obj, actor=person(request))
+        delete_round(round=obj, actor=get_person(request))
 
-    def page_of(self, row: Round) -> str:
+    def get_page_url(self, row: Round) -> str:
         return reverse("own:rounds", args=[row.task.code]) + f"#round-{row.number}"
 
-    def logged(self, row: Round) -> dict[str, str]:
+    def describe_for_log(self, row: Round) -> dict[str, str]:
         return {"target": str(row)}
 
     def render_change_form(
@@ -172,17 +182,22 @@ class RoundAdmin(RoleAdmin):
 
     def get_urls(self) -> Any:
         return [
-            self.row_page("state", require_POST(self.state_view)),
+            self.build_row_page("state", require_POST(self.state_view)),
             *super().get_urls(),
         ]
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Move the round to another state."""
-        round = self.row_for(request, pk, "change")
+        """Move the round to the requested state, or show in a message why that is refused.
+
+        Unknown states are ignored. A round may have to wait for its targets before it opens.
+        """
+        round = self.get_permitted_row(request, pk, "change")
         state = request.POST.get("state", "")
         if state in STEPS:
-            with as_message(request):
-                changed_round = change_state(round=round, state=state, actor=person(request))
+            with show_as_message(request):
+                changed_round = request_round_state(
+                    round=round, state=state, actor=get_person(request)
+                )
                 message = f"{changed_round} is {changed_round.state} now."
                 if changed_round.opening_since:
                     message = f"{changed_round} opens when its targets are ready."
@@ -191,7 +206,7 @@ class RoundAdmin(RoleAdmin):
 
 
 def _list_steps(round: Round) -> list[dict[str, str]]:
-    """Return the buttons of a round's page, each with its effect."""
+    """Return the buttons of a round's page, each with its state, its text and its effect."""
     writers_note = ""
     if round.state == State.OPEN:
         count = find_writers(round, timezone.now()).count()

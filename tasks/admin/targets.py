@@ -1,4 +1,4 @@
-"""Targets and generators in the admin, and the button that sends a target a test."""
+"""Targets and generators in the admin, with the button that tests a target."""
 
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.urls import reverse
 
-from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
+from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, get_person
 from tasks.models import Generator, TargetModel
 from tasks.permissions import list_fixed_settings
 from tasks.targets.contact_pages import show_contact
@@ -23,7 +23,7 @@ from tasks.targets.services import (
 
 
 class ContactAdmin(RoleAdmin):
-    """A ModelAdmin for models at an address, with the result of the latest request to each."""
+    """A ModelAdmin for models that answer at a URL, with the result of the last request to each."""
 
     @admin.display(description="last contact")
     def contact(self, row: TargetModel | Generator) -> str:
@@ -35,9 +35,9 @@ class ContactAdmin(RoleAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: TargetModel | Generator | None = None
     ) -> list[str]:
-        fixed = list_fixed_settings(request.user, obj)
-        fixed.append("contact")
-        return fixed
+        fixed_settings = list_fixed_settings(request.user, obj)
+        fixed_settings.append("contact")
+        return fixed_settings
 
 
 @admin.register(TargetModel)
@@ -59,10 +59,10 @@ class TargetAdmin(ContactAdmin):
         "secret_env",
         "contact",
     ]
-    may = {"view": REVIEWERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
-    page_for = REVIEWERS
+    roles_by_action = {"view": REVIEWERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
+    page_roles = REVIEWERS
 
-    def page_of(self, row: TargetModel) -> str:
+    def get_page_url(self, row: TargetModel) -> str:
         return reverse("own:targets", args=[row.task.code]) + f"#target-{row.pk}"
 
     @admin.display(description="answers at")
@@ -72,26 +72,26 @@ class TargetAdmin(ContactAdmin):
     def save_model(self, request: HttpRequest, obj: TargetModel, form: Any, change: bool) -> None:
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if change:
-            changed = change_target(target=obj, actor=person(request), fields=fields)
+            changed_target = change_target(target=obj, actor=get_person(request), fields=fields)
             # After the commit: asking takes seconds, in which the row would stay locked.
-            transaction.on_commit(partial(show_contact, request, changed))
+            transaction.on_commit(partial(show_contact, request, changed_target))
             return
         fields = {name: form.cleaned_data[name] for name in form.fields if name != "task"}
-        target = add_target(task=obj.task, actor=person(request), fields=fields)
+        target = add_target(task=obj.task, actor=get_person(request), fields=fields)
         # The admin goes on with the row that the service made.
         obj.pk = target.pk
         transaction.on_commit(partial(show_contact, request, target))
 
     def delete_model(self, request: HttpRequest, obj: TargetModel) -> None:
-        delete_target(target=obj, actor=person(request))
+        delete_target(target=obj, actor=get_person(request))
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
         target = kwargs.get("obj")
         if target and self.has_change_permission(request, target):
-            place = [target.task.code, target.pk]
-            context["test_page"] = reverse("own:target-test", args=place)
+            url_args = [target.task.code, target.pk]
+            context["test_page"] = reverse("own:target-test", args=url_args)
         return super().render_change_form(request, context, *args, **kwargs)
 
 
@@ -100,10 +100,10 @@ class GeneratorAdmin(ContactAdmin):
     form = GeneratorForm
     list_display = ["name", "task", "adapter", "url"]
     fields = ["task", "name", "adapter", "url", "options", "secret_env", "contact"]
-    may = {"view": EDITORS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
-    page, page_for = "generator", REVIEWERS
+    roles_by_action = {"view": EDITORS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
+    page, page_roles = "generator", REVIEWERS
 
-    def logged(self, row: Generator) -> dict[str, str]:
+    def describe_for_log(self, row: Generator) -> dict[str, str]:
         return {"task": row.task.code, "action__startswith": "generator."}
 
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
@@ -111,9 +111,9 @@ class GeneratorAdmin(ContactAdmin):
         if not change:
             names = [name for name in form.fields if name != "task"]
         fields = {name: form.cleaned_data[name] for name in names}
-        generator = set_generator(task=obj.task, actor=person(request), fields=fields)
+        generator = set_generator(task=obj.task, actor=get_person(request), fields=fields)
         obj.pk = generator.pk
         transaction.on_commit(partial(show_contact, request, generator))
 
     def delete_model(self, request: HttpRequest, obj: Generator) -> None:
-        remove_generator(task=obj.task, actor=person(request))
+        remove_generator(task=obj.task, actor=get_person(request))

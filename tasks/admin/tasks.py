@@ -1,4 +1,4 @@
-"""Tasks, their members and groups in the admin; other modules have rounds, contexts, targets."""
+"""Tasks, their members and groups in the admin. Other modules have rounds, contexts, targets."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -9,21 +9,23 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict
+from django.urls import reverse_lazy
+from django.utils.text import format_lazy
 
 from core.accounts.models import User
-from core.accounts.people import account_name
+from core.accounts.people import get_member_label
 from core.mail.addresses import AddressField
-from core.web.refusals import as_form_error
+from core.web.refusals import show_as_form_error
 from tasks.admin.roles import (
     EDITORS,
     NO_ROLES,
     OWNERS,
     READERS,
     REVIEWERS,
-    ByRole,
     CountColumn,
     RoleAdmin,
-    person,
+    RolePermissions,
+    get_person,
 )
 from tasks.config.parsing import ConfigError
 from tasks.config_changes import hash_text, parse_or_convert
@@ -33,13 +35,16 @@ from tasks.services import (
     change_members,
     change_task,
     create_task,
-    find_account_limited,
+    find_account_within_limit,
     save_config,
 )
 
 
-class TaskForm(forms.ModelForm):
-    """A form for a task that checks its configuration and converts Dynabench 1.0 and 2.0."""
+class TaskAdminForm(forms.ModelForm):
+    """A form for a task, which parses its configuration.
+
+    Configurations of Dynabench 1.0 and 2.0 are converted.
+    """
 
     class Meta:
         model = Task
@@ -50,16 +55,20 @@ class TaskForm(forms.ModelForm):
             )
         }
         help_texts = {
-            "config_text": "YAML; see docs/task-config.md. A configuration of Dynabench 1.0 or 2.0 "
-            "is converted when you save."
+            # The admin shows help as HTML.
+            "config_text": format_lazy(
+                'YAML. <a href="{reference}">See what each key means</a>. A configuration of '
+                "Dynabench 1.0 or 2.0 is converted when you save.",
+                reference=reverse_lazy("docs-page", args=["task-config"]),
+            )
         }
 
     notes: Sequence[str] = ()
 
     def clean_config_text(self) -> str:
-        """Return the configuration text, converted if it is one of Dynabench.
+        """Return the configuration text, converted if it comes from Dynabench 1.0 or 2.0.
 
-        Raises ValidationError for a text that cannot be read. The services check the rest.
+        Raises ValidationError for a text that cannot be parsed. The services check the rest.
         """
         typed_text = self.cleaned_data["config_text"]
         try:
@@ -72,8 +81,8 @@ class TaskForm(forms.ModelForm):
         return text
 
 
-class MemberForm(forms.ModelForm):
-    """A form for a member, identified by a typed email address, so that no addresses are listed."""
+class MemberAdminForm(forms.ModelForm):
+    """A form for a member. The email address is typed, so that no addresses are listed."""
 
     person: User | AnonymousUser = AnonymousUser()
     email = AddressField(label="E-mail address of the account")
@@ -91,43 +100,47 @@ class MemberForm(forms.ModelForm):
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
         if not self.instance.pk:
-            with as_form_error(self):
-                self.instance.user = find_account_limited(self.person, email)
+            with show_as_form_error(self):
+                self.instance.user = find_account_within_limit(self.person, email)
         return email
 
 
-class MemberInline(ByRole, admin.StackedInline):
+class MemberInline(RolePermissions, admin.StackedInline):
     model = TaskMember
-    form = MemberForm
+    form = MemberAdminForm
     extra = 0
-    to_task = ""
-    may = {"view": REVIEWERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
+    task_path = ""
+    roles_by_action = {"view": REVIEWERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows: Any = super().get_queryset(request)
-        return rows.colleagues().with_standing().select_related("user__annotator", "task")
+        return (
+            rows.select_colleagues()
+            .annotate_effectiveness()
+            .select_related("user__annotator", "task")
+        )
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the columns of a member: the address for owners, who alone may change members."""
-        return [self.named_by(request, obj), "role", "counts"]
+        """Return the columns of a member; the address only for owners, who may change members."""
+        return [self.get_identity_column(request, obj), "role", "is_confirmed"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        if self.named_by(request, obj) == "email":
-            return ["counts"]
-        return ["pseudonym", "counts"]
+        if self.get_identity_column(request, obj) == "email":
+            return ["is_confirmed"]
+        return ["pseudonym", "is_confirmed"]
 
-    def named_by(self, request: HttpRequest, task: Task | None) -> str:
+    def get_identity_column(self, request: HttpRequest, task: Task | None) -> str:
         """Return the name of the column that identifies a member."""
-        if task is None or self.allows(request, "change", task):
+        if task is None or self.is_allowed(request, "change", task):
             return "email"
         return "pseudonym"
 
     def pseudonym(self, member: TaskMember) -> str:
-        return account_name(member.user, owns=False)
+        return get_member_label(member.user, is_owner=False)
 
     @admin.display(boolean=True, description="address confirmed")
-    def counts(self, member: TaskMember) -> bool | None:
-        return getattr(member, "stands", None)
+    def is_confirmed(self, member: TaskMember) -> bool | None:
+        return getattr(member, "is_effective", None)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         formset: Any = super().get_formset(request, obj, **kwargs)
@@ -137,24 +150,24 @@ class MemberInline(ByRole, admin.StackedInline):
 
 @admin.register(Task)
 class TaskAdmin(RoleAdmin):
-    form = TaskForm
+    form = TaskAdminForm
     inlines = [MemberInline]
     fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
     list_display = ["code", "name", CountColumn("rounds"), "is_visible", "is_official"]
     list_filter = ["is_visible", "is_official"]
     search_fields = ["code", "name"]
-    to_task = ""
-    may = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": OWNERS}
+    task_path = ""
+    roles_by_action = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": OWNERS}
 
-    def allows(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
+    def is_allowed(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
         if action == "add":
             return bool(request.user.is_superuser)
-        return super().allows(request, action, row)
+        return super().is_allowed(request, action, row)
 
     def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
         """Return the fields of a task, with the configuration only for people who may edit it."""
-        reads = obj is None or self.allows(request, "change", obj)
-        return [name for name in self.fields if reads or name != "config_text"]
+        can_read_config = obj is None or self.is_allowed(request, "change", obj)
+        return [name for name in self.fields if can_read_config or name != "config_text"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
         fixed_fields = []
@@ -162,17 +175,17 @@ class TaskAdmin(RoleAdmin):
             fixed_fields = ["code"]
         if request.user.is_superuser:
             return fixed_fields
-        owns = obj is None or self.allows(request, "delete", obj)
+        is_owner = obj is None or self.is_allowed(request, "delete", obj)
         fixed_fields.append("is_official")
-        if not owns:
+        if not is_owner:
             fixed_fields += ["is_visible", "allow_try_out"]
         return fixed_fields
 
-    def logged(self, row: Task) -> dict[str, str]:
+    def describe_for_log(self, row: Task) -> dict[str, str]:
         return {"task": row.code}
 
     def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
-        actor = person(request)
+        actor = get_person(request)
         if not change:
             obj.pk = create_task(actor=actor, **form.cleaned_data)[0].pk
             self._show_notes(request, form)
@@ -184,29 +197,30 @@ class TaskAdmin(RoleAdmin):
             )
         if fields:
             # Read again: `save_config` has stored another text, and `obj` has the form's values.
-            stored = Task.objects.get(pk=obj.pk)
-            change_task(task=stored, actor=actor, fields=fields)
+            stored_task = Task.objects.get(pk=obj.pk)
+            change_task(task=stored_task, actor=actor, fields=fields)
         self._show_notes(request, form)
 
     def _show_notes(self, request: HttpRequest, form: Any) -> None:
-        """Show what was converted, and what is odd about a text that was stored."""
+        """Show the warnings about a saved configuration, and what was converted in it."""
         for note in form.notes:
             messages.warning(request, note)
 
     def delete_model(self, request: HttpRequest, obj: Task) -> None:
-        delete_unopened_task(task=obj, actor=person(request))
+        delete_unopened_task(task=obj, actor=get_person(request))
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)
-        actions = {
-            "added": formset.new_objects,
-            "changed": [member for member, _ in formset.changed_objects],
-            "removed": formset.deleted_objects,
+        # The keys are the service's arguments.
+        member_lists = {
+            "added_members": formset.new_objects,
+            "changed_members": [member for member, _ in formset.changed_objects],
+            "removed_members": formset.deleted_objects,
         }
-        if not any(actions.values()):
+        if not any(member_lists.values()):
             return
-        change_members(task=form.instance, actor=person(request), **actions)
-        for member in (*actions["added"], *actions["changed"]):
-            if not TaskMember.objects.standing().filter(pk=member.pk).exists():
+        change_members(task=form.instance, actor=get_person(request), **member_lists)
+        for member in (*member_lists["added_members"], *member_lists["changed_members"]):
+            if not TaskMember.objects.select_effective().filter(pk=member.pk).exists():
                 text = "%s has this role once the person has confirmed the address."
                 messages.warning(request, text % member.user.email)

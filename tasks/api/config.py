@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
-from core.text.words import with_lf
-from core.web.api import read, wanted
+from core.text.words import normalise_line_ends
+from core.web.api import read, read_query
 from tasks.access import ALL_KINDS, find_task, find_task_and_editor
-from tasks.config.dynabench_out import VERSIONS, export_to_dynabench
+from tasks.config.dynabench_export import VERSIONS, export_to_dynabench
 from tasks.config.loading import build_json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
 from tasks.config_changes import (
@@ -31,7 +31,7 @@ from tasks.services import save_config
 
 
 class ConfigProblemSerializer(serializers.Serializer[Any]):
-    """A warning and its position in the text. Line and column count from 1."""
+    """A warning and its position in the text. Lines and columns are counted from 1."""
 
     path = serializers.CharField()
     line = serializers.IntegerField()
@@ -51,7 +51,7 @@ class ConfigSerializer(serializers.Serializer[Any]):
 
 
 class ConfigChangeSerializer(serializers.Serializer[Any]):
-    """The fields that every request to change a configuration has."""
+    """The fields of every request to change a configuration."""
 
     version = serializers.CharField(max_length=64, help_text="Of the text that was edited.")
     dry_run = serializers.BooleanField(
@@ -78,7 +78,10 @@ class ConfigView(APIView):
 
     @extend_schema(operation_id="config_get", responses=ConfigSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """Return the configuration text. Members who may edit only."""
+        """Return the configuration, its version, fixed parts and warnings.
+
+        Task editors only.
+        """
         task = find_task(request, code, can_edit, kinds=ALL_KINDS)
         return Response(
             ConfigSerializer(_build_config_body(task, check_change(task, task.config_text)[1])).data
@@ -86,10 +89,13 @@ class ConfigView(APIView):
 
     @write("config_save", NewConfigSerializer, ChangedConfigSerializer)
     def put(self, request: Request, code: str) -> Response:
-        """Check a new configuration and store it. A refusal has one message per invalid line."""
+        """Check a new configuration and, except in a dry run, store it.
+
+        A refusal lists all errors.
+        """
         task, editor = find_task_and_editor(request, code, kinds=ALL_KINDS)
         data = read(NewConfigSerializer, request)
-        text = with_lf(data.pop("config_text"))
+        text = normalise_line_ends(data.pop("config_text"))
         return save_config_text(task, text, editor, **data)
 
 
@@ -98,7 +104,7 @@ def save_config_text(
 ) -> Response:
     """Store a configuration unless this is a dry run, and return the response with the diff.
 
-    field: the request field to which errors are attached. Raises ConfigStale, ValidationError.
+    field: the request field to which errors are attached. Raises StaleConfig, ValidationError.
     """
     old_text = task.config_text
     try:
@@ -142,7 +148,8 @@ class DynabenchConfigSerializer(serializers.Serializer[Any]):
 
     text = serializers.CharField(help_text="YAML; its first lines are the notes.")
     notes = serializers.ListField(
-        child=serializers.CharField(), help_text="What is not in it, for it has no counterpart."
+        child=serializers.CharField(),
+        help_text="What the file leaves out because it has no counterpart.",
     )
 
 
@@ -165,11 +172,13 @@ class DynabenchConfigView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Return the converted configuration, or refuse if the format cannot express the task.
 
-        Members who may edit only.
+        Task editors only.
         """
         task = find_task(request, code, can_edit, kinds=ALL_KINDS)
-        exported = export_to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
-        return Response(DynabenchConfigSerializer(asdict(exported)).data)
+        exported_config = export_to_dynabench(
+            task.config, read_query(DynabenchQuery, request)["version"]
+        )
+        return Response(DynabenchConfigSerializer(asdict(exported_config)).data)
 
 
 class ConfigSchemaView(APIView):

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import read
-from core.web.bodies import keep_body, takes
+from core.web.bodies import limit_body, read_whole_body
 from tasks.access import find_task, find_task_and_editor
 from tasks.api.serializers import ContextSerializer
 from tasks.contexts.files import Summary
@@ -37,8 +37,9 @@ class NewContextsSerializer(serializers.Serializer[Any]):
     text = serializers.CharField(
         max_length=MAX_JSON_BYTES,
         trim_whitespace=False,
-        help_text="The context fields, with an optional tag and metadata. Of a spreadsheet or zip "
-        "its base64; a zip holds one table, and the pictures and recordings that it names.",
+        help_text="The context fields, with an optional tag and metadata. For a spreadsheet "
+        "or zip, its base64. A zip contains one table, and the pictures and "
+        "recordings that it names.",
     )
     dry_run = serializers.BooleanField(default=False, help_text="Only tell what it would bring.")
     skip_bad = serializers.BooleanField(
@@ -62,15 +63,15 @@ class DuplicateContextSerializer(BadLineSerializer):
 class ImportedContextsSerializer(serializers.Serializer[Any]):
     """The result of an import or of a dry run, with at most 200 errors and 200 duplicates."""
 
-    stored = serializers.IntegerField()
-    new = serializers.IntegerField(help_text="Good rows that the round lacked.")
+    stored = serializers.IntegerField(source="stored_count")
+    new = serializers.IntegerField(source="new_count", help_text="Good rows that the round lacked.")
     error_count = serializers.IntegerField()
     duplicate_count = serializers.IntegerField()
     errors: Any = BadLineSerializer(many=True)
     duplicates = DuplicateContextSerializer(many=True)
 
 
-@takes(MAX_JSON_BYTES)
+@limit_body(MAX_JSON_BYTES)
 @extend_schema_view(get=extend_schema(operation_id="contexts_list"))
 class Contexts(generics.ListAPIView[Context]):
     """All contexts of a round. Members only."""
@@ -83,7 +84,7 @@ class Contexts(generics.ListAPIView[Context]):
         super().initial(request, *args, **kwargs)
         # The body is read once here, with the limit for files in place of the usual one.
         if request.method == "POST":
-            keep_body(request._request)
+            read_whole_body(request._request)
 
     def get_queryset(self) -> QuerySet[Context]:
         task = find_task(self.request, self.kwargs["code"], can_read)
@@ -110,7 +111,7 @@ class Contexts(generics.ListAPIView[Context]):
             return Response(ImportedContextsSerializer(summary).data)
         if summary.errors and not data["skip_bad"]:
             raise serializers.ValidationError({"text": _list_errors(summary)})
-        import_contexts(round=round, found=summary, file_name=name, actor=editor)
+        import_contexts(round=round, summary=summary, file_name=name, actor=editor)
         return Response(ImportedContextsSerializer(summary).data, status.HTTP_201_CREATED)
 
 
@@ -121,7 +122,7 @@ def _read_upload(request_data: dict[str, Any]) -> bytes:
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error:
-            raise serializers.ValidationError({"text": ["This is no base64."]}) from None
+            raise serializers.ValidationError({"text": ["This isn't base64."]}) from None
     # The limit of the request is larger, for JSON escapes characters.
     if len(request_data["text"]) > MAX_BYTES:
         raise serializers.ValidationError({"text": ["The file is larger than 20 MB. Split it."]})
@@ -129,11 +130,11 @@ def _read_upload(request_data: dict[str, Any]) -> bytes:
 
 
 def _list_errors(summary: Summary) -> list[str]:
-    """Return one error message per invalid line."""
+    """Return a message for each invalid line in the summary, and one that counts the others."""
     messages = [f"line {error.line}: {error.message}" for error in summary.errors]
-    more = summary.error_count - len(messages)
-    if more:
-        messages.append(f"{more} more lines are wrong")
+    unlisted_count = summary.error_count - len(messages)
+    if unlisted_count:
+        messages.append(f"{unlisted_count} more lines are wrong")
     return messages
 
 
@@ -171,7 +172,7 @@ class ContextBatchSerializer(serializers.ModelSerializer[ContextBatch]):
 
 @extend_schema_view(get=extend_schema(operation_id="context_batches_list"))
 class ContextBatches(generics.ListAPIView[ContextBatch]):
-    """The imports of a round's contexts. Members only."""
+    """The imports of a round's contexts. Task editors only."""
 
     serializer_class = ContextBatchSerializer
     queryset = ContextBatch.objects.none()

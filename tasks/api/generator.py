@@ -16,7 +16,7 @@ from tasks.access import find_task, find_task_and_editor
 from tasks.api.target_models import ContactSerializer
 from tasks.models import Generator
 from tasks.permissions import can_edit
-from tasks.targets.first_contact import contact_generator
+from tasks.targets.first_contact import try_generator
 from tasks.targets.forms import GENERATOR_ADAPTERS, GeneratorForm
 from tasks.targets.services import remove_generator, set_generator
 
@@ -31,8 +31,7 @@ class GeneratorSerializer(serializers.Serializer[Any]):
     secret_env = serializers.CharField(
         default="",
         allow_blank=True,
-        help_text="Name of the environment variable that holds its bearer secret; for "
-        "administrators.",
+        help_text="Name of the environment variable with its bearer secret. For administrators.",
     )
 
 
@@ -51,22 +50,23 @@ class GeneratorView(APIView):
 
     @extend_schema(operation_id="generator_get", responses=GeneratorSetupSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """Return the generator's settings, without secrets. Members who may edit only."""
+        """Return the generator's settings, without secrets. Task editors only."""
         task = find_task(request, code, can_edit)
         return Response(GeneratorSetupSerializer(get_object_or_404(Generator, task=task)).data)
 
     @write("generator_set", GeneratorSerializer, GeneratorSetupSerializer)
     def put(self, request: Request, code: str) -> Response:
-        """Store the task's generator and send it one test request; `contact` reports the result.
+        """Store the task's generator, and send it a test request if its settings have changed.
 
-        A generator with a secret keeps its URL.
+        `contact` reports the result. Only administrators may change the URL of a generator whose
+        secret is in the environment.
         """
         task, editor = find_task_and_editor(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
         check_form(form)
         generator = set_generator(task=task, actor=editor, fields=form.cleaned_data)
         if generator.contact_at is None:
-            contact_generator(generator, editor)
+            try_generator(generator, editor)
         return Response(GeneratorSetupSerializer(generator).data)
 
     @write("generator_remove", gives={204: None})

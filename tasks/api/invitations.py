@@ -1,4 +1,4 @@
-"""The API's views of invitations to a task; links for many are made on the page alone."""
+"""The API's views of invitations to a task. Links for several people exist only on the page."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person
-from core.mail.addresses import AddressInRequest
+from core.accounts.people import get_person
+from core.mail.addresses import AddressSerializerField
 from core.web.api import NewestFirst, read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from tasks.access import ALL_KINDS, find_task
 from tasks.api.members import NewMemberSerializer
 from tasks.members.forms import InvitationForm
@@ -43,8 +43,8 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 class NewInvitationSerializer(NewMemberSerializer):
     """An invitation to send: the address, the role and how long the link works."""
 
-    email = AddressInRequest(help_text="It need not have an account.")
-    days = request_field(InvitationForm, "days")
+    email = AddressSerializerField(help_text="It need not have an account.")
+    days = build_request_field(InvitationForm, "days")
 
 
 class KeySerializer(serializers.Serializer[Any]):
@@ -68,8 +68,8 @@ class _InvitationsView(APIView):
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
 
-    def owned(self) -> Task:
-        """Return the task. Owners only."""
+    def get_owned_task(self) -> Task:
+        """Return the task. The person must own it; see `find_task` for errors."""
         return find_task(self.request, self.kwargs["code"], can_own, kinds=ALL_KINDS)
 
 
@@ -82,7 +82,7 @@ class Invitations(_InvitationsView, generics.ListAPIView[Invitation]):
     queryset = Invitation.objects.none()
 
     def get_queryset(self) -> QuerySet[Invitation]:
-        return self.owned().invitations.prefetch_related("members__user")
+        return self.get_owned_task().invitations.prefetch_related("members__user")
 
     @write("invitations_create", NewInvitationSerializer, {201: InvitationSerializer})
     def post(self, request: Request, code: str) -> Response:
@@ -90,10 +90,10 @@ class Invitations(_InvitationsView, generics.ListAPIView[Invitation]):
 
         An earlier invitation to the same address ends.
         """
-        task, data = self.owned(), read(NewInvitationSerializer, request)
+        task, data = self.get_owned_task(), read(NewInvitationSerializer, request)
         addresses = [data.pop("email")]
         (invitation,) = send_invitations(
-            task=task, actor=person(request), addresses=addresses, **data
+            task=task, actor=get_person(request), addresses=addresses, **data
         )
         return Response(InvitationSerializer(invitation).data, status.HTTP_201_CREATED)
 
@@ -102,17 +102,17 @@ class InvitationView(_InvitationsView):
     @write("invitations_revoke", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Revoke an invitation. People who have accepted it remain members. Owners only."""
-        invitation = get_object_or_404(self.owned().invitations, pk=pk)
-        revoke_invitation(invitation=invitation, actor=person(request))
+        invitation = get_object_or_404(self.get_owned_task().invitations, pk=pk)
+        revoke_invitation(invitation=invitation, actor=get_person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class Accept(APIView):
+class InvitationAcceptView(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
     throttle = "submit"
 
     @write("invitations_accept", KeySerializer, JoinedSerializer)
     def post(self, request: Request) -> Response:
-        """Join a task by an invitation. People who are already members keep their role."""
-        task = accept_invitation(user=person(request), **read(KeySerializer, request))
+        """Join a task through an invitation. People who are already members keep their role."""
+        task = accept_invitation(user=get_person(request), **read(KeySerializer, request))
         return Response({"task": task.code})

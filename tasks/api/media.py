@@ -15,21 +15,21 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person
-from core.accounts.services import annotator_of
+from core.accounts.people import get_person
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from core.files.decoding import MAX_BYTES
 from core.web.api import read
-from core.web.bodies import keep_body, takes
+from core.web.bodies import limit_body, read_whole_body
 from core.web.throttles import is_used_up
 from tasks.access import find_task
-from tasks.contexts.media.selectors import may_open
+from tasks.contexts.media.selectors import can_open
 from tasks.contexts.media.services import TOO_OFTEN_MESSAGE, store_media
 from tasks.contexts.media.views import serve_file
 from tasks.permissions import can_write
 
 MAX_JSON_BYTES = MAX_BYTES * 4 // 3 + 2**16
-"""Base64 takes four bytes for three."""
+"""The maximum size of a request. Base64 takes four bytes for three."""
 
 
 class NewMediaSerializer(serializers.Serializer[Any]):
@@ -42,7 +42,7 @@ class NewMediaSerializer(serializers.Serializer[Any]):
 
 
 class MediaSerializer(serializers.Serializer[Any]):
-    """A stored file: the value of a field without `alt`."""
+    """A stored file. With `alt` added, it is the value of a field."""
 
     digest = serializers.CharField()
     mime = serializers.CharField()
@@ -52,7 +52,7 @@ class MediaSerializer(serializers.Serializer[Any]):
     seconds = serializers.FloatField(required=False, help_text="Of a recording.")
 
 
-@takes(MAX_JSON_BYTES)
+@limit_body(MAX_JSON_BYTES)
 class NewMedia(APIView):
     """Uploads of pictures and recordings to a task."""
 
@@ -60,7 +60,7 @@ class NewMedia(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        keep_body(request._request)
+        read_whole_body(request._request)
 
     @write("media_create", NewMediaSerializer, {201: MediaSerializer})
     def post(self, request: Request, code: str) -> Response:
@@ -71,17 +71,19 @@ class NewMedia(APIView):
         task = find_task(request, code, can_write)
         upload = read(NewMediaSerializer, request)
         if upload["kind"] not in task.config.media_fields.values():
-            raise serializers.ValidationError({"kind": ["The task has no field of this type."]})
+            raise serializers.ValidationError(
+                {"kind": ["The task doesn't have a field of this type."]}
+            )
         try:
             data = base64.b64decode(upload["content"], validate=True)
         except (binascii.Error, ValueError):
-            raise serializers.ValidationError({"content": ["This is no base64."]}) from None
-        me = annotator_of(person(request))
+            raise serializers.ValidationError({"content": ["This isn't base64."]}) from None
+        uploader = get_annotator(get_person(request))
         # Counted before the file is decoded, which takes the time.
-        if is_used_up("media", me.pk):
+        if is_used_up("media", uploader.pk):
             raise Refused(TOO_OFTEN_MESSAGE, code="throttled", status=429)
-        stored = store_media(task=task, kind=upload["kind"], data=data, sent_by=me)
-        return Response(stored, status.HTTP_201_CREATED)
+        stored_media = store_media(task=task, kind=upload["kind"], data=data, sent_by=uploader)
+        return Response(stored_media, status.HTTP_201_CREATED)
 
 
 class MediaFile(APIView):
@@ -93,6 +95,6 @@ class MediaFile(APIView):
         task = find_task(request, code)
         media = get_object_or_404(task.media.select_related("sent_by"), digest=digest)
         media.task = task
-        if not may_open(request.user, media):
+        if not can_open(request.user, media):
             raise Http404
         return serve_file(request._request, media)

@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import account_address, person, public_name
-from core.mail.addresses import AddressInRequest
+from core.accounts.people import get_account_address, get_person, get_public_name
+from core.mail.addresses import AddressSerializerField
 from core.web.api import read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from tasks.access import ALL_KINDS, find_task
 from tasks.members.forms import RoleForm
 from tasks.models import Task, TaskMember
@@ -29,7 +29,7 @@ class MemberSerializer(serializers.ModelSerializer[TaskMember]):
     name = serializers.SerializerMethodField(help_text="A pseudonym; empty: none yet.")
     email = serializers.SerializerMethodField(help_text="null: you do not own the task.")
     counts = serializers.BooleanField(
-        source="stands", help_text="false: its person has yet to confirm this address."
+        source="is_effective", help_text="false: its person has yet to confirm this address."
     )
 
     class Meta:
@@ -37,31 +37,36 @@ class MemberSerializer(serializers.ModelSerializer[TaskMember]):
         fields = read_only_fields = ("id", "name", "email", "role", "counts")
 
     def get_name(self, member: TaskMember) -> str:
-        return public_name(member.user)
+        return get_public_name(member.user)
 
     def get_email(self, member: TaskMember) -> str | None:
-        return account_address(member.user, owns=self.context["owns"])
+        return get_account_address(member.user, is_owner=self.context["is_owner"])
 
 
 class RoleSerializer(serializers.Serializer[Any]):
-    """The role that a member is given."""
+    """The role to give to a member."""
 
-    role = request_field(RoleForm, "role", choices=TaskMember.Role.choices)
+    role = build_request_field(RoleForm, "role", choices=TaskMember.Role.choices)
 
 
 class NewMemberSerializer(RoleSerializer):
     """A person to add, with their role."""
 
-    email = AddressInRequest(help_text="Of an account.")
+    email = AddressSerializerField(help_text="Of an account.")
 
 
 def find_task_members(task: Task) -> QuerySet[TaskMember]:
-    """Return the members with their annotators, and whether each role counts."""
-    return task.members.colleagues().with_standing().select_related("user__annotator")
+    """Return the task's members with their annotators.
+
+    Their attribute `is_effective` says whether the role counts.
+    """
+    return (
+        task.members.select_colleagues().annotate_effectiveness().select_related("user__annotator")
+    )
 
 
 def _serialize_for_owner(member: TaskMember) -> Any:
-    return MemberSerializer(member, context={"owns": True}).data
+    return MemberSerializer(member, context={"is_owner": True}).data
 
 
 class _MembersView(APIView):
@@ -74,13 +79,13 @@ class _MembersView(APIView):
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
 
-    def owned(self, code: str) -> Task:
-        """Return the task. Owners only."""
+    def get_owned_task(self, code: str) -> Task:
+        """Return the task. The person must own it; see `find_task` for errors."""
         return find_task(self.request, code, can_own, kinds=ALL_KINDS)
 
     def change(self, task: Task, **members: list[TaskMember]) -> None:
         """Change members on behalf of the requesting person. Raises Refused."""
-        change_members(task=task, actor=person(self.request), **members)
+        change_members(task=task, actor=get_person(self.request), **members)
 
 
 @extend_schema_view(get=extend_schema(operation_id="members_list"))
@@ -95,19 +100,19 @@ class Members(_MembersView, generics.ListAPIView[TaskMember]):
         return find_task_members(self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:
-        owns = hasattr(self, "task") and can_own(self.request.user, self.task)
-        return {**super().get_serializer_context(), "owns": owns}
+        is_owner = hasattr(self, "task") and can_own(self.request.user, self.task)
+        return {**super().get_serializer_context(), "is_owner": is_owner}
 
     @write("members_add", NewMemberSerializer, {201: MemberSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Give a person a role, which counts once they have confirmed the address. Owners only."""
-        task = self.owned(code)
+        task = self.get_owned_task(code)
         data = read(NewMemberSerializer, request)
         user = find_account(data["email"])
         member = TaskMember(task=task, user=user, role=data["role"])
-        self.change(task, added=[member])
-        stored = find_task_members(task).get(pk=member.pk)
-        return Response(_serialize_for_owner(stored), status.HTTP_201_CREATED)
+        self.change(task, added_members=[member])
+        stored_member = find_task_members(task).get(pk=member.pk)
+        return Response(_serialize_for_owner(stored_member), status.HTTP_201_CREATED)
 
 
 class MemberView(_MembersView):
@@ -116,16 +121,16 @@ class MemberView(_MembersView):
     @write("members_change", RoleSerializer, MemberSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
         """Change a member's role. Refused for the last owner."""
-        task = self.owned(code)
+        task = self.get_owned_task(code)
         member = get_object_or_404(find_task_members(task), pk=pk)
         member.role = read(RoleSerializer, request)["role"]
-        self.change(task, changed=[member])
+        self.change(task, changed_members=[member])
         return Response(_serialize_for_owner(member))
 
     @write("members_remove", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Remove a member. Refused for the last owner."""
-        task = self.owned(code)
+        task = self.get_owned_task(code)
         member = get_object_or_404(find_task_members(task), pk=pk)
-        self.change(task, removed=[member])
+        self.change(task, removed_members=[member])
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -12,25 +12,26 @@ from rest_framework.response import Response
 
 from core.accounts.api import write
 from core.accounts.models import ApiToken
+from core.data.dry_runs import rehearse
 from core.errors import Refused
 from core.web.api import check_form, read
 from tasks.access import find_task_and_editor
 from tasks.api.serializers import RoundSerializer
 from tasks.api.tasks import TaskPartView
 from tasks.models import Round, Task
-from tasks.rounds.forms import ReplaceForm, RoundForm
+from tasks.rounds.forms import ReplacementForm, RoundForm
 from tasks.rounds.loop import replace_target
-from tasks.rounds.opening_services import cancel_opening, change_state
+from tasks.rounds.opening_services import cancel_opening, request_round_state
 from tasks.rounds.services import change_round, plan_round
-from tasks.selectors import find_known_rounds
+from tasks.selectors import find_visible_rounds
 
-WANTED_STATES = [choice for choice in Round.State.choices if choice[0] != Round.State.RELEASED]
-LARGEST_INTEGER = 2**31 - 1  # of a whole number in PostgreSQL
+REQUESTABLE_STATES = [choice for choice in Round.State.choices if choice[0] != Round.State.RELEASED]
+MAX_INTEGER = 2**31 - 1  # of a whole number in PostgreSQL
 
 
-def _build_integer_field(words: str, **more: Any) -> serializers.IntegerField:
+def _build_integer_field(help_text: str, **options: Any) -> serializers.IntegerField:
     return serializers.IntegerField(
-        min_value=0, max_value=LARGEST_INTEGER, required=False, help_text=words, **more
+        min_value=0, max_value=MAX_INTEGER, required=False, help_text=help_text, **options
     )
 
 
@@ -48,7 +49,7 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), required=False, help_text="Names of the task's targets."
     )
     parents = serializers.ListField(
-        child=serializers.IntegerField(min_value=0, max_value=LARGEST_INTEGER),
+        child=serializers.IntegerField(min_value=0, max_value=MAX_INTEGER),
         required=False,
         help_text="Earlier rounds that it grows out of.",
     )
@@ -56,29 +57,47 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
     ends_at = serializers.DateTimeField(
         allow_null=True, required=False, help_text="The round closes then; null: never."
     )
-    max_collected = _build_integer_field("It closes with so many examples.", allow_null=True)
-    max_fooling = _build_integer_field(
-        "It closes with so many verified fooling ones.", allow_null=True
+    max_collected = _build_integer_field(
+        "The round closes at this number of examples.", allow_null=True
     )
-    max_spent = _build_integer_field("It closes when so much is spent, in cents.", allow_null=True)
+    max_fooling = _build_integer_field(
+        "The round closes at this number of verified fooling examples.", allow_null=True
+    )
+    max_spent = _build_integer_field(
+        "The round closes when this amount is spent, in cents.", allow_null=True
+    )
     pay_example = _build_integer_field("In cents.")
     pay_validation = _build_integer_field("In cents.")
     pay_bonus = _build_integer_field("In cents.")
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only check the plan, and return the round as it would be."
+    )
+
+
+class NewRoundPlanSerializer(RoundPlanSerializer):
+    """The plan of a new round."""
+
+    number = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_INTEGER,
+        required=False,
+        help_text="The number that it must get. It is refused if another round got it first.",
+    )
 
 
 def _build_plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
     """Return the request as arguments for the services, validated by the owners' form.
 
-    Raises Refused for fields that are fixed since the round was opened.
+    Raises Refused for fields that cannot change because the round has been opened.
     """
     # 1. An empty form tells which fields may still change.
     form = RoundForm(task=task, instance=round)
     if fixed := ", ".join(data.keys() - form.fields.keys()):
         raise Refused(f"The round was opened, so this is fixed: {fixed}.", code="fixed")
     # 2. What the request leaves out stays as it is.
-    stays = {name: form[name].initial for name in form.fields}
+    current_values = {name: form[name].initial for name in form.fields}
     # 3. The owners' form checks the whole plan.
-    form = RoundForm({**stays, **data}, task=task, instance=round)
+    form = RoundForm({**current_values, **data}, task=task, instance=round)
     check_form(form)
     # 4. Only what was asked for goes to the service, so that the log names nothing else.
     plan = form.plan
@@ -99,14 +118,16 @@ class _RoundsView(TaskPartView):
     lookup_field = "number"
 
     def get_queryset(self) -> QuerySet[Round]:
-        rounds = find_known_rounds(self.task, planned=self.knows)
+        rounds = find_visible_rounds(self.task, include_planned=self.can_see_plans)
         return rounds.prefetch_related("round_targets__target", "parents")
 
-    def planned(self, task: Task, number: int, status: int = status.HTTP_200_OK) -> Response:
-        """Return the response for a round in its current state, for people who may change it."""
+    def respond_with_round(
+        self, task: Task, number: int, status: int = status.HTTP_200_OK
+    ) -> Response:
+        """Return the response that describes a round to people who may change it."""
         rounds = task.rounds.prefetch_related("round_targets__target", "parents")
         return Response(
-            RoundSerializer(rounds.get(number=number), context={"knows": True}).data, status
+            RoundSerializer(rounds.get(number=number), context={"can_see_plans": True}).data, status
         )
 
 
@@ -114,13 +135,20 @@ class _RoundsView(TaskPartView):
 class Rounds(_RoundsView, generics.ListAPIView[Round]):
     """The rounds that have opened; for reviewers of the task, also the planned rounds."""
 
-    @write("rounds_create", RoundPlanSerializer, {201: RoundSerializer})
+    @write("rounds_create", NewRoundPlanSerializer, {200: RoundSerializer, 201: RoundSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Create the next round as a draft."""
+        """Create the next round as a draft. The status of a dry run is 200."""
         task, editor = find_task_and_editor(request, code)
-        data = read(RoundPlanSerializer, request)
-        round = plan_round(task=task, actor=editor, **_build_plan(data, task))
-        return self.planned(task, round.number, status.HTTP_201_CREATED)
+        data = read(NewRoundPlanSerializer, request)
+        is_dry_run, wanted_number = data.pop("dry_run"), data.pop("number", None)
+        with rehearse(is_dry_run):
+            round = plan_round(task=task, actor=editor, **_build_plan(data, task))
+            # Two people who plan the same round at once would otherwise get two.
+            if wanted_number not in (None, round.number):
+                message = f"The next round is {round.number}, not {wanted_number}."
+                raise Refused(message, code="stale", field="number")
+            response_status = status.HTTP_200_OK if is_dry_run else status.HTTP_201_CREATED
+            return self.respond_with_round(task, round.number, response_status)
 
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_get"))
@@ -129,20 +157,21 @@ class RoundView(_RoundsView, generics.RetrieveAPIView[Round]):
 
     @write("rounds_change", RoundPlanSerializer, RoundSerializer)
     def patch(self, request: Request, code: str, number: int) -> Response:
-        """Change a round's plan. Its rule, targets and contexts are fixed once it was opened."""
+        """Change a round's plan. Rule, targets and contexts cannot change once it has opened."""
         task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(RoundPlanSerializer, request)
-        plan = _build_plan(data, task, round)
-        change_round(round=round, actor=editor, **plan)
-        return self.planned(task, number)
+        is_dry_run = data.pop("dry_run")
+        with rehearse(is_dry_run):
+            change_round(round=round, actor=editor, **_build_plan(data, task, round))
+            return self.respond_with_round(task, number)
 
 
 class WantedStateSerializer(serializers.Serializer[Any]):
     """The requested state of a round."""
 
     state = serializers.ChoiceField(
-        WANTED_STATES, help_text="A round is released with its dataset, not here."
+        REQUESTABLE_STATES, help_text="A round is released with its dataset, not here."
     )
 
 
@@ -156,7 +185,7 @@ class RoundStateView(_RoundsView):
         """Open, pause or close a round, or move it back. People may finish writing after it closes.
 
         If its targets are still loading, the round keeps its state, has `opening_since`, and opens
-        automatically when they are ready. Sending its current state again cancels that.
+        automatically when they are ready. Sending its current state again cancels the opening.
         """
         task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds, number=number)
@@ -164,8 +193,8 @@ class RoundStateView(_RoundsView):
         if round.opening_since and data["state"] == round.state:
             cancel_opening(round=round, actor=editor)
         else:
-            change_state(round=round, state=data["state"], actor=editor)
-        return self.planned(task, number)
+            request_round_state(round=round, state=data["state"], actor=editor)
+        return self.respond_with_round(task, number)
 
 
 class ReplacementSerializer(serializers.Serializer[Any]):
@@ -185,7 +214,8 @@ class TargetReplacementView(_RoundsView):
         """Replace a target of an opened round without examples. The new target must answer."""
         task, editor = find_task_and_editor(request, code)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
-        form = ReplaceForm(read(ReplacementSerializer, request), round=round)
+        form = ReplacementForm(read(ReplacementSerializer, request), round=round)
         check_form(form)
-        replace_target(round=round, actor=editor, **form.cleaned_data)
-        return self.planned(task, number)
+        old_target, new_target = form.cleaned_data["old"], form.cleaned_data["new"]
+        replace_target(round=round, old_target=old_target, new_target=new_target, actor=editor)
+        return self.respond_with_round(task, number)

@@ -1,4 +1,4 @@
-"""What the API says of tasks and rounds."""
+"""Serializers for tasks, rounds, targets and contexts."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ class TaskChoiceSerializer(serializers.Serializer[Any]):
 
 
 class TaskConditionSerializer(serializers.Serializer[Any]):
-    """A condition: the field is asked only if another field has this value."""
+    """A condition: the field is asked for only if another field has this value."""
 
     field = serializers.CharField()
     equals = serializers.CharField()
@@ -124,7 +124,7 @@ class FullTaskSerializer(TaskSerializer):
     instructions = serializers.CharField(source="config.instructions", help_text="Markdown.")
     content_warning = ContentWarningSerializer(source="config.content_warning", allow_null=True)
     examples = ShownExamplesSerializer(source="config.examples")
-    goal = serializers.CharField(source="config.goal.text", help_text="What people shall write.")
+    goal = serializers.CharField(source="config.goal.text", help_text="What people should write.")
     context: Any = TaskFieldSerializer(
         source="config.context", many=True, help_text="What is given."
     )
@@ -181,15 +181,23 @@ class FullTaskSerializer(TaskSerializer):
 class MadeTaskSerializer(FullTaskSerializer):
     """A new task, with notes on its configuration."""
 
-    # Its context also holds the notes.
+    # Its context also holds the notes, the stored text and the served models.
 
     notes = serializers.SerializerMethodField(
         help_text="What to consider, and what a configuration of Dynabench 1.0 or 2.0 lost."
     )
+    config_text = serializers.CharField(help_text="The stored YAML.")
+    served_models = serializers.SerializerMethodField(
+        help_text="Models of other tasks here that fit this one, as TASK/NAME."
+    )
 
     class Meta(FullTaskSerializer.Meta):
-        fields = (*FullTaskSerializer.Meta.fields, "notes")
+        fields = (*FullTaskSerializer.Meta.fields, "notes", "config_text", "served_models")
         read_only_fields = fields
+
+    def get_served_models(self, task: Task) -> list[str]:
+        served_models: list[str] = self.context["served_models"]
+        return served_models
 
     def get_notes(self, task: Task) -> list[str]:
         notes: list[str] = self.context["notes"]
@@ -199,7 +207,7 @@ class MadeTaskSerializer(FullTaskSerializer):
 class RoundSerializer(serializers.ModelSerializer[Round]):
     """A round."""
 
-    # Its context says whether the person `knows` what the owners planned.
+    # Its context says whether the person `can_see_plans`: what the owners planned.
 
     targets = serializers.SerializerMethodField(
         help_text="The models in the loop; Model A, Model B … while the round hides their names."
@@ -233,32 +241,35 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
         )
 
     def get_targets(self, round: Round) -> list[str]:
-        return list_target_names(round, self.context["knows"])
+        return list_target_names(round, self.context["can_see_plans"])
 
     def get_parents(self, round: Round) -> list[int]:
-        knows = self.context["knows"]
-        numbers = []
+        can_see_plans = self.context["can_see_plans"]
+        parent_numbers = []
         for parent in round.parents.all():
-            if knows or parent.state not in PLANNED_STATES:
-                numbers.append(parent.number)
-        return numbers
+            if can_see_plans or parent.state not in PLANNED_STATES:
+                parent_numbers.append(parent.number)
+        return parent_numbers
 
     def to_representation(self, round: Round) -> dict[str, Any]:
         body = super().to_representation(round)
-        if self.context["knows"]:
+        if self.context["can_see_plans"]:
             return body
         return {**body, **dict.fromkeys(MONEY_FIELDS)}
 
 
-def list_target_names(round: Round, knows: bool) -> list[str]:
-    """Return the names of the round's targets in order; their real names if `knows`."""
-    if knows:
+def list_target_names(round: Round, use_real_names: bool) -> list[str]:
+    """Return the names of the round's targets in order.
+
+    If `use_real_names` is False, they are the names that the round shows, such as Model A.
+    """
+    if use_real_names:
         return [entry.target.name for entry in round.round_targets.all()]
     return round.target_names
 
 
 class TargetSerializer(serializers.ModelSerializer[RoundTarget]):
-    """A model in a round's loop."""
+    """A model that people try to fool in a round."""
 
     # Its context is that of rounds.
 
@@ -270,8 +281,8 @@ class TargetSerializer(serializers.ModelSerializer[RoundTarget]):
         fields = read_only_fields = ("round", "name")
 
     def get_name(self, entry: RoundTarget) -> str:
-        place = list(entry.round.round_targets.all()).index(entry)
-        return list_target_names(entry.round, self.context["knows"])[place]
+        index = list(entry.round.round_targets.all()).index(entry)
+        return list_target_names(entry.round, self.context["can_see_plans"])[index]
 
 
 class ContextSerializer(serializers.ModelSerializer[Context]):

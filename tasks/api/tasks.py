@@ -1,5 +1,6 @@
-"""The API's views of tasks: all that one may see, one with what it asks, targets."""
+"""The API's views of tasks: the list, a single task, and the models that people try to fool."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +13,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.accounts.api import write
-from core.accounts.models import ApiToken
-from core.accounts.people import person
-from core.text.words import with_lf
+from core.accounts.models import ApiToken, User
+from core.accounts.people import get_person
+from core.data.dry_runs import rehearse
+from core.text.words import normalise_line_ends
 from core.web.api import check_query, read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from tasks.access import ALL_KINDS, find_task
 from tasks.api.config import build_config_error
 from tasks.api.serializers import (
@@ -27,11 +29,12 @@ from tasks.api.serializers import (
 )
 from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.making.services import make_own_task
-from tasks.members.forms import SeenForm
+from tasks.members.forms import VisibilityForm
 from tasks.models import Round, RoundTarget, Task
-from tasks.permissions import can_make_tasks, can_own, can_review, role_of
-from tasks.selectors import PLANNED_STATES, find_known_rounds, find_visible_tasks
+from tasks.permissions import can_make_tasks, can_own, can_review, get_role
+from tasks.selectors import PLANNED_STATES, find_visible_rounds, find_visible_tasks
 from tasks.services import change_task, create_task
+from tasks.targets.served import find_served_models
 
 OPENED_ROUNDS = Prefetch(
     "rounds", Round.objects.exclude(state__in=PLANNED_STATES).order_by("number"), "opened"
@@ -41,14 +44,14 @@ OPENED_ROUNDS = Prefetch(
 class TaskChangeSerializer(serializers.Serializer[Any]):
     """Who can see a task and try its models. Omitted fields keep their value."""
 
-    is_visible = request_field(
-        SeenForm,
+    is_visible = build_request_field(
+        VisibilityForm,
         "is_visible",
         required=False,
-        help_text="Everybody sees it. Otherwise only its members.",
+        help_text="Everyone can see it. Otherwise, only its members can.",
     )
-    allow_try_out = request_field(
-        SeenForm,
+    allow_try_out = build_request_field(
+        VisibilityForm,
         "allow_try_out",
         required=False,
         help_text="People without an account may try the models; true at first.",
@@ -63,6 +66,9 @@ class NewTaskSerializer(TaskChangeSerializer):
         max_length=MAX_BYTES,
         trim_whitespace=False,
         help_text="YAML. A configuration of Dynabench 1.0 or 2.0 is converted.",
+    )
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only check it, and tell what would be created."
     )
 
 
@@ -81,28 +87,39 @@ class Tasks(generics.ListAPIView[Task]):
         check_query(self.request, "search")
         return find_visible_tasks(self.request.user).prefetch_related(OPENED_ROUNDS)
 
-    @write("tasks_create", NewTaskSerializer, {201: MadeTaskSerializer})
+    @write("tasks_create", NewTaskSerializer, {200: MadeTaskSerializer, 201: MadeTaskSerializer})
     def post(self, request: Request) -> Response:
         """Create a task if the site allows it. You own it, and at first only its members see it.
 
-        A task that an administrator creates has no members yet and is visible to everybody.
+        A task that an administrator creates has no members yet and is visible to everybody. A dry
+        run makes the same checks and stores nothing; its status is 200.
         """
-        maker = person(request)
-        if not can_make_tasks(maker):
-            raise exceptions.PermissionDenied("You may not make tasks on this site.")
+        creator = get_person(request)
+        if not can_make_tasks(creator):
+            raise exceptions.PermissionDenied("You can't create tasks on this site.")
         data = read(NewTaskSerializer, request)
-        data["config_text"] = with_lf(data["config_text"])
+        text, is_dry_run = normalise_line_ends(data.pop("config_text")), data.pop("dry_run")
         try:
-            if maker.is_superuser:
-                task, notes = create_task(actor=maker, **data)
-            else:
-                text = data.pop("config_text")
-                task, notes = make_own_task(maker=maker, text=text, **data)
+            with rehearse(is_dry_run):
+                body = _create_task(creator, text, data)
         except ConfigError as error:
             raise build_config_error(error) from None
-        role = role_of(maker, task)
-        body = MadeTaskSerializer(_prefetch_rounds(task), context={"role": role, "notes": notes})
-        return Response(body.data, status.HTTP_201_CREATED)
+        return Response(body, status.HTTP_200_OK if is_dry_run else status.HTTP_201_CREATED)
+
+
+def _create_task(creator: User, text: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Create a task and return what to answer. Raises ConfigError, Refused, Invalid."""
+    if creator.is_superuser:
+        task, notes = create_task(actor=creator, config_text=text, **fields)
+    else:
+        task, notes = make_own_task(creator=creator, text=text, **fields)
+    served_models = []
+    if task.config.kind != "arena":
+        for target in find_served_models(task, creator):
+            served_models.append(f"{target.task.code}/{target.name}")
+    context = {"role": get_role(creator, task), "notes": notes, "served_models": served_models}
+    # Read before a dry run is undone.
+    return dict(MadeTaskSerializer(_prefetch_rounds(task), context=context).data)
 
 
 def _prefetch_rounds(task: Task) -> Task:
@@ -121,13 +138,13 @@ class TaskView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Return a task: its instructions, input, output, scoring and rounds."""
         task = _prefetch_rounds(find_task(request, code, kinds=ALL_KINDS))
-        role = role_of(request.user, task)
+        role = get_role(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
 
     @write("tasks_change", TaskChangeSerializer, FullTaskSerializer)
     def patch(self, request: Request, code: str) -> Response:
         """Show or hide a task, and allow or forbid trying it out. Owners only."""
-        task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), person(request)
+        task, owner = find_task(request, code, can_own, kinds=ALL_KINDS), get_person(request)
         change_task(task=task, actor=owner, fields=read(TaskChangeSerializer, request))
         return self.get(request, code)
 
@@ -141,12 +158,12 @@ class TaskPartView(generics.GenericAPIView[Any]):
         return find_task(self.request, self.kwargs["code"])
 
     @cached_property
-    def knows(self) -> bool:
+    def can_see_plans(self) -> bool:
         """Return whether the person may see what the owners have planned."""
         return can_review(self.request.user, self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "knows": self.knows}
+        return {**super().get_serializer_context(), "can_see_plans": self.can_see_plans}
 
 
 @extend_schema_view(
@@ -162,6 +179,6 @@ class Targets(TaskPartView, generics.ListAPIView[RoundTarget]):
     queryset = RoundTarget.objects.none()
 
     def get_queryset(self) -> QuerySet[RoundTarget]:
-        rounds = find_known_rounds(self.task, planned=self.knows)
+        rounds = find_visible_rounds(self.task, include_planned=self.can_see_plans)
         targets = RoundTarget.objects.filter(round__in=rounds).select_related("round", "target")
         return targets.prefetch_related("round__round_targets__target")

@@ -5,14 +5,19 @@ from django.urls import URLPattern, URLResolver, include, path
 from tasks.api.config import ConfigSchemaView, ConfigView, DynabenchConfigView
 from tasks.api.contexts import ContextBatches, ContextBatchView, Contexts, ContextView
 from tasks.api.generator import GeneratorView
-from tasks.api.invitations import Accept, Invitations, InvitationView
+from tasks.api.invitations import InvitationAcceptView, Invitations, InvitationView
 from tasks.api.media import MediaFile, NewMedia
 from tasks.api.members import Members, MemberView
 from tasks.api.rounds import Rounds, RoundStateView, RoundView, TargetReplacementView
-from tasks.api.target_models import TargetModels, TargetModelView, TargetTestView
+from tasks.api.target_models import (
+    ServedModels,
+    TargetModels,
+    TargetModelView,
+    TargetTestView,
+)
 from tasks.api.tasks import Targets, Tasks, TaskView
 
-of_round: list[URLPattern] = [
+round_patterns: list[URLPattern] = [
     path("", RoundView.as_view(), name="round"),
     path("state/", RoundStateView.as_view(), name="round-state"),
     path("replace-target/", TargetReplacementView.as_view(), name="round-replace-target"),
@@ -21,7 +26,7 @@ of_round: list[URLPattern] = [
     path("context-batches/", ContextBatches.as_view(), name="context-batches"),
     path("context-batches/<int:pk>/", ContextBatchView.as_view(), name="context-batch"),
 ]
-of_task: list[URLPattern | URLResolver] = [
+task_patterns: list[URLPattern | URLResolver] = [
     path("", TaskView.as_view(), name="task"),
     path("config/", ConfigView.as_view(), name="config"),
     path("config/dynabench/", DynabenchConfigView.as_view(), name="config-dynabench"),
@@ -35,13 +40,14 @@ of_task: list[URLPattern | URLResolver] = [
     path("target-models/", TargetModels.as_view(), name="target-models"),
     path("target-models/<int:pk>/", TargetModelView.as_view(), name="target-model"),
     path("target-models/<int:pk>/test/", TargetTestView.as_view(), name="target-test"),
+    path("served-models/", ServedModels.as_view(), name="served-models"),
     path("targets/", Targets.as_view(), name="targets"),
     path("rounds/", Rounds.as_view(), name="rounds"),
-    path("rounds/<int:number>/", include(of_round)),
+    path("rounds/<int:number>/", include(round_patterns)),
 ]
 urlpatterns = [
     path("tasks/", Tasks.as_view(), name="tasks"),
-    path("tasks/<slug:code>/", include(of_task)),
-    path("invitations/accept/", Accept.as_view(), name="invitation-accept"),
+    path("tasks/<slug:code>/", include(task_patterns)),
+    path("invitations/accept/", InvitationAcceptView.as_view(), name="invitation-accept"),
     path("config-schema/", ConfigSchemaView.as_view(), name="config-schema"),
 ]

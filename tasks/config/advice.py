@@ -1,4 +1,4 @@
-"""Advice on a configuration that is valid: settings that are possible but rarely intended."""
+"""Advice on valid configurations: settings that are possible but rarely intended."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from tasks.config.schema import TaskConfig
 
 
 def find_advice(config: TaskConfig) -> Iterator[Finding]:
-    """Yield settings that are possible but rarely intended."""
+    """Yield a finding for each setting of a valid configuration that is probably not intended."""
     # An arena has no examples, limits and judges to give advice on.
     if config.kind == "arena":
         return
@@ -28,26 +28,30 @@ def find_advice(config: TaskConfig) -> Iterator[Finding]:
         fix = "name groups or group_terms, or remove fairness"
         yield Finding(("metrics", "deltas"), message, fix)
     has_answer = config.answer_field in config.target_fields
-    is_free = config.component(config.answer_field).kind.is_text
-    needs_right = is_free and not has_answer and config.verdict.type != "secret"
-    if needs_right and not config.validation.corrections:
+    is_free_text = config.get_component(config.answer_field).kind.is_text
+    needs_correct_answer = is_free_text and not has_answer and config.verdict.type != "secret"
+    if needs_correct_answer and not config.validation.corrections:
         message = "where the model is wrong nobody says what is right, so no set holds it"
         yield Finding(("validation",), message, "write `corrections: true`")
     # Only judged examples tell how often the verdict rule is wrong.
     if config.validation.judge_not_fooled == 0:
-        at = ("validation", "judge_not_fooled")
+        location = ("validation", "judge_not_fooled")
         message = "nobody judges examples that the model got right, so its true errors stay unknown"
-        yield Finding(at, message, "use a share such as 0.2")
+        yield Finding(location, message, "use a share such as 0.2")
 
 
 def _find_untrainable_fields(config: TaskConfig) -> Iterator[Finding]:
-    """Yield labels and numbers that models read: models trained here read only texts."""
-    if config.component(config.answer_field).type not in ("multiclass", "span"):
+    """Yield a finding for each field that models read and that is neither a text nor a file.
+
+    Models trained here cannot read such fields. Applies only to tasks whose answer is a label or a
+    span.
+    """
+    if config.get_component(config.answer_field).type not in ("multiclass", "span"):
         return
-    for place in ("context", "input"):
-        for index, component in enumerate(getattr(config, place)):
-            is_strange = not (component.kind.is_text or component.is_media)
-            if is_strange and component.name in config.model_fields:
+    for section in ("context", "input"):
+        for index, component in enumerate(getattr(config, section)):
+            is_not_text = not (component.kind.is_text or component.is_media)
+            if is_not_text and component.name in config.model_fields:
                 message = f"no model can be trained here while it reads {component.name}, no text"
                 fix = "use the tag of a context for it, or ask for it under metadata"
-                yield Finding((place, index), message, fix)
+                yield Finding((section, index), message, fix)

@@ -1,4 +1,4 @@
-"""The fields of a task, and what a type of field must bring."""
+"""The fields of a task, and what a field type must define."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,27 +16,35 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from core.registry import check_parts, register_member
-from core.text.words import composed_value
+from core.text.words import compose_value
+from tasks.config.criteria import MAX_CRITERIA
 from tasks.config.parsing import Finding, Loc, locate_inside
 
 T = TypeVar("T")
-Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists; a frozen model holds tuples
+TupleOf = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists; a frozen model holds tuples
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=60)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Place = Literal["context", "input", "output", "metadata"]
-PLACES: tuple[Place, ...] = get_args(Place)
+NonEmptyText = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+MAX_TACTIC_CHARS = 30
+Tactic = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_TACTIC_CHARS, strip_whitespace=True)
+]
+Section = Literal["context", "input", "output", "metadata"]
+SECTIONS: tuple[Section, ...] = get_args(Section)
 Colour = Literal["blue", "teal", "orange", "pink", "olive", "sky"]
 COLOURS: tuple[Colour, ...] = get_args(Colour)
-"""Each is readable on light and on dark pages; the words always stand beside it."""
+"""The colours for labels and tags.
+
+Each is readable on light and on dark pages. The label or tag is always shown as text, too.
+"""
 COMMON_KEYS = ("name", "type", "label", "help", "required", "when", "judges_see", "judges_label")
 OUTCOMES = ("fooled", "not_fooled", "undecided", "no_model")
 FIELD_TYPES: dict[str, "FieldType"] = {}
-"""By name; the modules of `tasks.config.field_types` fill it."""
+"""The field types by name. The modules of `tasks.config.field_types` fill it."""
 
 
 class ConfigPart(BaseModel):
-    """Base class of a configuration's parts: frozen, no unknown keys, no implicit conversion."""
+    """Base class of a configuration's parts: frozen, strict, without unknown keys."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -44,14 +52,14 @@ class ConfigPart(BaseModel):
 
 
 class Label(ConfigPart):
-    """One choice. A plain text is short for a label with this value."""
+    """A choice of a field. A configuration may give just the value as a text instead."""
 
-    value: Words
-    """What is stored and compared."""
-    display: Words | None = None
-    """What people read; without it the value."""
-    goal: Words | None = None
-    """The words of the goal sentence; without them `display`."""
+    value: NonEmptyText
+    """The text that is stored and compared."""
+    display: NonEmptyText | None = None
+    """The text that people read; null: the value."""
+    goal: NonEmptyText | None = None
+    """The text for the goal sentence; null: `display`, or else the value."""
     help: str | None = None
     """A definition shown with the choice."""
 
@@ -61,7 +69,7 @@ class Label(ConfigPart):
         return self.display or self.value
 
 
-def _as_label(value: object) -> object:
+def _read_label(value: object) -> object:
     if not isinstance(value, str | dict | Label):
         raise PydanticCustomError("string_type", "Input should be a valid string")
     if isinstance(value, str):
@@ -70,28 +78,28 @@ def _as_label(value: object) -> object:
 
 
 class Answers(ConfigPart):
-    """The two possible answers to a question about a model's answer, in the task's wording."""
+    """The two possible answers to a question about the model's answer, in the task's wording."""
 
-    correct: Annotated[Words, Field(max_length=100)]
-    incorrect: Annotated[Words, Field(max_length=100)]
-
-
-LabelOrText = Annotated[Label, BeforeValidator(_as_label, json_schema_input_type=str | Label)]
+    correct: Annotated[NonEmptyText, Field(max_length=100)]
+    incorrect: Annotated[NonEmptyText, Field(max_length=100)]
 
 
-class When(ConfigPart):
+LabelOrText = Annotated[Label, BeforeValidator(_read_label, json_schema_input_type=str | Label)]
+
+
+class Condition(ConfigPart):
     """A condition. Exactly one of `outcome`, `verdict` and `field` (with `equals`) is set."""
 
     outcome: Literal["fooled", "not_fooled", "undecided", "no_model"] | None = None
-    """What the verdict rule said."""
+    """The required result of the verdict rule."""
     verdict: Literal["correct", "incorrect", "flagged"] | None = None
-    """What the validator says."""
+    """The required vote of the validator."""
     field: Name | None = None
-    """A multiclass field."""
+    """The name of a multiclass field."""
     equals: str | None = None
-    """The label of `field` that makes the condition hold."""
+    """The label that `field` must have."""
 
-    def holds(
+    def is_met(
         self,
         values: Mapping[str, Any],
         *,
@@ -110,7 +118,7 @@ class When(ConfigPart):
         return self.field is not None and values.get(self.field) == self.equals
 
 
-def _known_type(name: str) -> str:
+def _check_type(name: str) -> str:
     if name not in FIELD_TYPES:
         expected = " or ".join(map(repr, sorted(FIELD_TYPES)))
         raise PydanticKnownError("literal_error", {"expected": expected})
@@ -118,68 +126,82 @@ def _known_type(name: str) -> str:
 
 
 class Component(ConfigPart):
-    """One field of the context, the input, the model's output or the follow-up questions."""
+    """A field of the context, the input, the model's output or the follow-up questions."""
 
     name: Name
     """The key in files and in the API."""
-    type: Annotated[str, AfterValidator(_known_type)]
-    """What kind of value it holds."""
+    type: Annotated[str, AfterValidator(_check_type)]
+    """The type of its values."""
     label: str | None = None
-    """What people read above the field; without it the name."""
+    """The text above the field; null: the name."""
     help: str | None = None
     """A sentence below the label."""
     placeholder: str | None = None
     """Grey text in the empty field."""
     required: bool = True
-    """Whether it must be filled (when its condition holds)."""
+    """Whether it must be filled in (if its condition holds)."""
     min_length: int | None = Field(default=None, ge=0)
-    """Fewest characters."""
+    """The minimum number of characters."""
     max_length: int | None = Field(default=None, ge=1)
-    """Most characters."""
+    """The maximum number of characters."""
     counter: bool = False
-    """Whether the number of characters is shown."""
-    labels: Many[LabelOrText] = ()
+    """Whether to show the number of characters."""
+    labels: TupleOf[LabelOrText] = ()
     """The choices."""
     reference: Name | None = None
-    """span, spans: a context text; prob: the labels' field; candidates: those of the context."""
+    """The field that this one refers to.
+
+    For span and spans, a context text; for prob, the field with the labels; for candidates, the
+    candidates of the context.
+    """
     rank: bool = False
-    """candidates: all of them, best first, instead of one."""
-    tags: Many[Words] = ()
-    """spans: the names that a stretch of text can get."""
-    colours: dict[Words, Colour] = Field(default_factory=dict)
-    """What labels or tags are marked with, beside their words."""
+    """For candidates: whether to rank all of them, best first, instead of choosing one."""
+    tags: TupleOf[NonEmptyText] = ()
+    """For spans: the tags that a span can get."""
+    colours: dict[NonEmptyText, Colour] = Field(default_factory=dict)
+    """The colours of labels or tags, shown beside their words."""
     minimum: float | None = None
-    """Smallest number."""
+    """The smallest allowed number."""
     maximum: float | None = None
-    """Largest number."""
+    """The largest allowed number."""
     step: float | None = Field(default=None, gt=0)
-    """Distance between allowed numbers, from `minimum` (or 0)."""
+    """The distance between allowed numbers, starting at `minimum` (or 0)."""
     max_turns: int | None = Field(default=None, ge=1, le=49)
-    """chat: most turns that a person writes in one conversation."""
-    system: Words | None = None
-    """chat: what the model is told first; `{secret}` becomes a word that the server draws."""
+    """For chat: the maximum number of turns that a person writes in one conversation."""
+    system: NonEmptyText | None = None
+    """For chat: the system message. The server replaces `{secret}` in it with a random word."""
     single: bool = False
-    """prob: one probability instead of one a label."""
-    when: When | None = None
-    """The field is asked only if this holds."""
+    """For prob: whether to ask for one probability instead of one per label."""
+    points: bool = False
+    """For criteria: whether authors give each criterion points; false: each has one point."""
+    max_criteria: int | None = Field(default=None, ge=1, le=MAX_CRITERIA)
+    """For criteria: the maximum number of an example's criteria; null: 10."""
+    when: Condition | None = None
+    """The condition under which the field is asked for; null: always."""
     judges_see: bool | None = None
-    """Of the input: whether judges read it; null: if the model reads it, or it is judged itself."""
-    judges_label: Words | None = None
-    """Of the input: what judges read above it; null: the label, or for a chat "Conversation"."""
+    """For the input: whether judges read the field.
+
+    null: yes if the model reads the field, or if judges decide whether its value is correct.
+    """
+    judges_label: NonEmptyText | None = None
+    """For the input: the text above the field for judges.
+
+    null: the label, or "Conversation" for a chat.
+    """
 
     def __hash__(self) -> int:
         return hash((self.name, self.type, self.label))  # a mapping, as of colours, has no hash
 
     @property
     def title(self) -> str:
-        """Return the label above the field."""
+        """Return the text above the field."""
         return self.label or self.name
 
     @property
-    def others_title(self) -> str:
-        """Return the heading above another person's text: “Your post” becomes “Post”."""
-        words = self.judges_label or self.title.removeprefix("Your ")
-        return words[:1].upper() + words[1:]
+    def third_person_title(self) -> str:
+        """Return the heading above another person's text, so that “Your post” becomes “Post”."""
+        title = self.judges_label or self.title.removeprefix("Your ")
+        return title[:1].upper() + title[1:]
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -196,13 +218,13 @@ class Component(ConfigPart):
         """Return the registered `FieldType` of this field."""
         return FIELD_TYPES[self.type]
 
-    def works_in(self, place: str) -> bool:
-        """Return whether pages, judges and models support the field in this place."""
-        return place in self.kind.places
+    def is_allowed_in(self, section: str) -> bool:
+        """Return whether pages, judges and models support the field in this section."""
+        return section in self.kind.sections
 
 
 def map_by_name(components: Iterable[Component]) -> dict[str, Component]:
-    """Return a mapping from names to fields."""
+    """Return the fields by name."""
     return {component.name: component for component in components}
 
 
@@ -214,8 +236,8 @@ def list_names(components: Iterable[Component]) -> tuple[str, ...]:
 class FormInput(NamedTuple):
     """The form field and widget that ask for a value.
 
-    Classes are given by name, because this module is pure; they are those of
-    `annotation.writing.widgets` and of `django.forms`.
+    Classes are given by name, because this module is pure. They are in `annotation.writing.widgets`
+    or `django.forms`. field, widget: names of classes. attrs: the widget's HTML attributes.
     """
 
     field: str = "CharField"
@@ -223,47 +245,47 @@ class FormInput(NamedTuple):
     attrs: Mapping[str, Any] = {}
     choices: Sequence[tuple[str, str]] = ()
     template: str = ""
-    """Instead of the widget's own; it may read `widget.title`, the component's."""
+    """A template in place of the widget's own. It may read `widget.title`, the field's title."""
 
 
 class FieldType(ABC):
-    """A type of field: all behaviour that depends on the type, from writing to the release.
+    """A type of field, with all behaviour that depends on the type, from writing to the release.
 
     A subclass with a name, `class Text(FieldType, name="text")`, registers the type. Raises
     TypeError if the subclass lacks one of PARTS. Subclasses without a name are shared bases.
     """
 
     PARTS: ClassVar = (
-        *("title", "place", "keys", "places"),
-        *("check", "form_input", "display", "described"),
+        *("title", "place", "keys", "sections"),
+        *("check", "build_form_input", "display", "describe_value"),
     )
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """What owners choose when they add a field, untranslated."""
+    """The name of the type that owners see when they add a field, untranslated."""
     place: ClassVar[int]
-    """Its place among the types that owners choose from, from 1."""
+    """The type's position, from 1, in the list that owners choose from."""
     keys: ClassVar[tuple[str, ...]]
-    """Keys of the configuration besides COMMON_KEYS."""
-    places: ClassVar[tuple[Place, ...]]
-    """Where it works, from writing and judging to the release; elsewhere nobody may store it."""
+    """The configuration keys of this type in addition to COMMON_KEYS."""
+    sections: ClassVar[tuple[Section, ...]]
+    """The sections in which the type works. It is refused elsewhere."""
 
     is_text: ClassVar[bool] = False
-    """Written freely: people may start from it, and slices, generators and training read it."""
+    """Whether it is free text, which slices, generators and training read."""
     is_read: ClassVar[bool] = True
-    """A model reads it in the input. A choice or number may be the very answer, so it does not."""
-    in_prompt: ClassVar[bool] = False
-    """It can stand in a prompt of lm-evaluation-harness and Inspect."""
-    cell: ClassVar[Literal["text", "number", "json"]] = "json"
-    """How a CSV file and a plain form hold a value."""
+    """Whether a model reads it in the input. Choices and numbers may be the answer itself."""
+    can_be_in_prompt: ClassVar[bool] = False
+    """Whether it can be in a prompt of lm-evaluation-harness and Inspect."""
+    cell_type: ClassVar[Literal["text", "number", "json"]] = "json"
+    """The form of a value in a CSV file and in a plain form."""
     element: ClassVar[Literal["text", "image", "audio"]] = "text"
-    """How a page shows a value; the others are files, which `tasks.contexts.media` stores."""
-    category: ClassVar[str] = "other"
-    """The Hugging Face Hub's task category where it is the answer."""
+    """The kind of element that shows a value on a page. `tasks.contexts.media` has the files."""
+    hub_category: ClassVar[str] = "other"
+    """The Hugging Face Hub's task category for tasks whose answer has this type."""
     own_metrics: ClassVar[tuple[str, ...]] = ()
-    """Metrics that score answers of this type alone."""
-    missing: ClassVar[str] = "Enter {title}"
-    """What is said of an empty field."""
+    """Metrics that can score only answers of this type."""
+    missing_message: ClassVar[str] = "Enter {title}"
+    """The message for an empty field."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: Any) -> None:
         # Registered when the class is made, so that importing the module is all that a new type
@@ -273,7 +295,9 @@ class FieldType(ABC):
             return
         # Refused at import: a type without a part would fail only when somebody uses that page.
         check_parts(cls, cls.PARTS, "field type", name)
-        if unknown := set(cls.keys) - Component.model_fields.keys() | set(cls.places) - set(PLACES):
+        if unknown := set(cls.keys) - Component.model_fields.keys() | set(cls.sections) - set(
+            SECTIONS
+        ):
             raise TypeError(f"The field type {name} names what is not there: {sorted(unknown)}.")
         register_member(cls, name, FIELD_TYPES, noun="field type")
 
@@ -282,80 +306,85 @@ class FieldType(ABC):
         """Return error messages for the author of a value; empty if the value is valid."""
 
     @abstractmethod
-    def form_input(self, component: Component) -> FormInput | None:
-        """Return the form field that asks for a value; None if no form can."""
+    def build_form_input(self, component: Component) -> FormInput | None:
+        """Return the form field that asks for a value; None if no form can ask for it."""
 
     @abstractmethod
     def display(self, component: Component, value: Any) -> str:
         """Return the text that writers and judges read for a value.
 
-        A model's value may be anything, not only a valid one.
+        A value from a model may have any type and may be invalid.
         """
 
     @abstractmethod
-    def described(self, component: Component) -> str:
+    def describe_value(self, component: Component) -> str:
         """Return a description of a released value, for the dataset's card."""
 
-    def findings(
+    def find_contradictions(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        """Yield contradictions in a configuration. groups: the context, input and output."""
+        """Yield contradictions in the configuration of a field.
+
+        groups: the fields of the context, input and output.
+        """
         yield from ()
 
-    def unfinished(
+    def find_unsupported_settings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         """Yield settings that are refused in new configurations but allowed in stored ones.
 
-        groups: the context, input and output.
+        groups: the fields of the context, input and output.
         """
         yield from ()
 
     def is_list(self, component: Component) -> bool:
-        """Return whether a single value is a list."""
+        """Return whether a value of the field is a list."""
         return False
 
-    def offered(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
-        """Return the texts of the context among which people choose."""
+    def list_options(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
+        """Return the texts of the context from which people choose."""
         return ()
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        """Return the errors that `check` can find without the context."""
+        """Return the error messages that do not depend on the context."""
         return self.check(component, value, {})
 
-    def rule(self, component: Component) -> str:
-        """Return the only verdict rule that can compare this field's values; "" for equality."""
+    def get_verdict_rule(self, component: Component) -> str:
+        """Return the only verdict rule that can compare the field's values; "" for equality."""
         return ""
 
-    def metrics(self, component: Component) -> tuple[str, ...]:
+    def list_metrics(self, component: Component) -> tuple[str, ...]:
         """Return the subset of `own_metrics` that can score this field's answers."""
         return self.own_metrics
 
-    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert a form field's content to a value."""
-        return typed
+    def parse_typed_value(
+        self, component: Component, typed_value: Any, context: Mapping[str, Any]
+    ) -> Any:
+        """Return the value to store for the content of a form field."""
+        return typed_value
 
-    def kept(self, component: Component, value: Any) -> Any:
-        """Normalise a value from any source for storage."""
-        return composed_value(value)
+    def normalise(self, component: Component, value: Any) -> Any:
+        """Return a value from any source in its normal form for storage."""
+        return compose_value(value)
 
-    def typed(self, value: Any) -> Any:
-        """Return the initial content of a form's field for a value."""
+    def build_initial_value(self, value: Any) -> Any:
+        """Return the initial content of a form field for a value."""
         return value
 
-    def own_words(self, value: Any) -> str:
-        """Return the author's own text, which is compared to find near-duplicates."""
+    def extract_authored_text(self, value: Any) -> str:
+        """Return the author's own text for finding near-duplicates; "" if there is none."""
         if self.is_text and value:
             return str(value)
         return ""
 
-    def stand_in(self, component: Component) -> Any:
-        """Return a placeholder value for previews without an example; None to show nothing."""
+    def build_placeholder(self, component: Component) -> Any:
+        """Return a placeholder for previews without an example; None to show nothing."""
         return None
 
 
 def display_plainly(kind: FieldType, component: Component, value: Any) -> str:
-    """Return the displayed text for a type that needs nothing from the configuration."""
+    """Return the text that people read for a value of a type whose settings do not affect it."""
     return format_value(value)
 
 
@@ -378,7 +407,7 @@ def format_value(value: Any) -> str:
 
 
 def join_labels(labels: Sequence[str]) -> str:
-    """Return labels separated by commas, in quotes if one of them contains a comma.
+    """Return the labels separated by commas, quoted if one of them contains a comma.
 
     >>> join_labels(["yes", "no"]), join_labels(["yes", "yes, but"])
     ('yes, no', '“yes”, “yes, but”')
@@ -387,18 +416,18 @@ def join_labels(labels: Sequence[str]) -> str:
 
 
 def quote_labels(labels: Sequence[str]) -> list[str]:
-    """Return each label as `join_labels` shows it."""
+    """Return the labels; each in quotes if one of them contains a comma."""
     if not any("," in label for label in labels):
         return list(labels)
     return [f"“{label}”" for label in labels]
 
 
-def check_reference(
+def find_reference_errors(
     loc: Loc, component: Component, names: Sequence[str], description: str
 ) -> Iterator[Finding]:
     """Yield a finding if the field's reference is missing or not one of `names`.
 
-    description: a noun phrase for the names, used in messages.
+    description: a noun phrase for the names, for use in messages.
     """
     fix = f"name {description}: {', '.join(names)}" if names else f"add {description} first"
     if component.reference is None:
@@ -409,7 +438,7 @@ def check_reference(
         )
 
 
-def check_required_reference(
+def find_optional_reference(
     loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
 ) -> Iterator[Finding]:
     """Yield a finding if the reference names a context field that may be empty."""

@@ -1,6 +1,6 @@
-"""Configurations of Dynabench 1.0 (Dynatask YAML) and of 2.0 as configurations of ours.
+"""Convert configurations of Dynabench 1.0 (Dynatask YAML) and 2.0 to ours.
 
-What 1.0 could say is described in its `docs/owners.md` and checked in its `api/models/task.py`.
+The format of 1.0 is described in its `docs/owners.md` and checked in its `api/models/task.py`.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from tasks.config.checks import RESERVED_NAMES
 from tasks.config.components import FIELD_TYPES
-from tasks.config.dynabench2 import convert_to_1, is_of_dynabench2
+from tasks.config.dynabench2 import convert_to_version_1, is_dynabench2_config
 from tasks.config.loading import load_config
 from tasks.config.parsing import Finding, dump_yaml, read_yaml
 from tasks.config.schema import METRIC_NAMES, DeltaName
@@ -41,88 +41,96 @@ Fields = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ConvertedConfig:
-    """The result of a conversion: our YAML, and notes on what was changed or lost."""
+    """A converted configuration: our YAML, and notes on what was changed or lost."""
 
     config_yaml_text: str
     notes: list[str]
 
 
-def convert(yaml_text: str, *, name: str = "Imported task") -> ConvertedConfig:
-    """Convert a configuration of Dynabench 1.0 or 2.0; `load_config` accepts the result.
+def convert_config(yaml_text: str, *, name: str = "Imported task") -> ConvertedConfig:
+    """Convert a configuration of Dynabench 1.0 or 2.0 to one that `load_config` accepts.
 
-    Raises ConfigError if the text is not a YAML mapping, or uses an interface of 2.0 that has no
-    counterpart here.
+    name: the task's name, which the old formats lack. Raises ConfigError if the text is not a YAML
+    mapping, or uses an interface of 2.0 that has no equivalent here.
     """
     # 1. A configuration of 2.0 is first put into the words of 1.0.
     document = read_yaml(yaml_text)
     mapping = document.data
-    if is_of_dynabench2(document.data):
-        mapping = convert_to_1(document)
+    if is_dynabench2_config(document.data):
+        mapping = convert_to_version_1(document)
     # 2. Convert it, and note what has no counterpart.
     conversion = _Conversion(mapping)
-    text = dump_yaml({"version": 1, "name": name, **conversion.config()})
+    text = dump_yaml({"version": 1, "name": name, **conversion.build_config()})
     # 3. Our own checks must accept what came out; this raises otherwise.
     load_config(text)
     return ConvertedConfig(text, conversion.notes)
 
 
 def find_unsupported_parts(mapping: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield the unsupported parts of a Dynabench 1.0 configuration: some training files."""
-    if "train_file_metric" in mapping and not _learns_from_rows(mapping):
+    """Yield the parts of a Dynabench 1.0 configuration that are not supported.
+
+    The only such part is `train_file_metric`, unless people submit rows with a label and texts or a
+    picture.
+    """
+    if "train_file_metric" in mapping and not _is_trained_on_rows(mapping):
         message = "training files (DataPerf) are for a picture, or one or two texts, and a label"
         fix = "leave it out; people then write examples, and models are scored on these"
         yield Finding(("train_file_metric",), message, fix)
 
 
-def _learns_from_rows(mapping: Mapping[str, Any]) -> bool:
-    """Return whether people submit training files of a label and one or two texts or a picture."""
+def _is_trained_on_rows(mapping: Mapping[str, Any]) -> bool:
+    """Return whether people submit training rows with a label and one or two texts or a picture."""
     fields: list[Any] = []
     for key in ("context", "input"):
-        listed = mapping.get(key)
-        if isinstance(listed, list):
-            fields += listed
-    kinds = []
+        items = mapping.get(key)
+        if isinstance(items, list):
+            fields += items
+    types = []
     for item in fields:
         if isinstance(item, Mapping):
-            kinds.append(item.get("type"))
-    input_kinds = sorted(str(kind) for kind in kinds if kind != "multiclass")
+            types.append(item.get("type"))
+    input_types = sorted(str(type_name) for type_name in types if type_name != "multiclass")
     return (
         "train_file_metric" in mapping
         # Every field must be a mapping, and exactly one of them a label.
-        and len(kinds) == len(fields) == len(input_kinds) + 1
-        and input_kinds in (["image"], ["string"], ["string", "string"])
+        and len(types) == len(fields) == len(input_types) + 1
+        and input_types in (["image"], ["string"], ["string", "string"])
     )
 
 
 @dataclass
 class _Conversion:
-    """One conversion. `renamed` maps old names to ours; `taken` contains our names in use."""
+    """A conversion in progress.
 
-    given: Mapping[str, Any]
+    old_config: the configuration to convert. notes: what was changed or lost. names_by_old_name:
+    our name for each old name. used_names: our names in use.
+    """
+
+    old_config: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)
-    renamed: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    names_by_old_name: dict[str, str] = field(default_factory=dict)
+    used_names: set[str] = field(default_factory=set)
 
-    def config(self) -> dict[str, Any]:
-        """Return the configuration without version and name."""
+    def build_config(self) -> dict[str, Any]:
+        """Return the converted configuration without version and name."""
         self.notes.append(
             "The file holds no name, summary, language, instructions or examples; add them."
         )
-        self._note_lost()
-        context = self._components("context", "text", CONTEXT_TYPES)
+        self._note_unconverted_keys()
+        context = self._convert_components("context", "text", CONTEXT_TYPES)
         texts = []
         for item in context:
             if FIELD_TYPES[item["type"]].is_text:
                 texts.append(item["name"])
-        inputs = self._components("input", "long_text", INPUT_TYPES, texts)
-        goal = self._goal(inputs)
-        outputs = self._outputs(inputs)
-        self._add_needed_fields(context, inputs, outputs)
+        inputs = self._convert_components("input", "long_text", INPUT_TYPES, texts)
+        goal = self._convert_goal(inputs)
+        outputs = self._convert_outputs(inputs)
+        self._add_required_fields(context, inputs, outputs)
         output_names = [output["name"] for output in outputs]
         targets = [component["name"] for component in inputs if component["name"] in output_names]
         answers = [output["name"] for output in outputs if output["type"] != "prob"]
-        metrics = self._metrics((targets or answers)[0])
-        warning = self.given.get("content_warning")
+        metrics = self._convert_metrics((targets or answers)[0])
+        warning = self.old_config.get("content_warning")
         config: dict[str, Any] = {}
         if warning:
             config["content_warning"] = {"text": str(warning)}
@@ -131,26 +139,31 @@ class _Conversion:
             "context": context,
             "input": inputs,
             "output": outputs,
-            "metadata": self._metadata(texts),
-            "verdict": self._verdict(targets, {c["name"]: c["type"] for c in inputs}),
+            "metadata": self._convert_metadata(texts),
+            "verdict": self._convert_verdict(
+                targets, {field["name"]: field["type"] for field in inputs}
+            ),
             "metrics": metrics,
         }
-        config |= self._leaderboard(metrics)
-        if _learns_from_rows(self.given):
+        config |= self._convert_leaderboard(metrics)
+        if _is_trained_on_rows(self.old_config):
             config["training_rows"] = MAX_TRAINING_ROWS
         config["validation"] = {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}}
         return config
 
-    def _note_lost(self) -> None:
-        for key in self.given:
-            learns = key == "train_file_metric" and _learns_from_rows(self.given)
-            if key not in CONVERTED_KEYS and not learns:
+    def _note_unconverted_keys(self) -> None:
+        for key in self.old_config:
+            is_training = key == "train_file_metric" and _is_trained_on_rows(self.old_config)
+            if key not in CONVERTED_KEYS and not is_training:
                 self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
     def _list_mappings(
         self, values: Mapping[str, Any], key: str, path: str
     ) -> list[Mapping[str, Any]]:
-        """Return the mappings in a list. A plain text in it becomes a mapping with this name."""
+        """Return the mappings in the list at `key`. A plain text becomes a mapping with this name.
+
+        Items without a name are left out, with a note. path: the list's place in the configuration.
+        """
         raw_items = values.get(key) or []
         if not isinstance(raw_items, list):
             self.notes.append(f"`{path}` is not carried over: it is not a list.")
@@ -165,37 +178,40 @@ class _Conversion:
             self.notes.append(f"`{path}`: items without a name are left out.")
         return items
 
-    def _components(
+    def _convert_components(
         self,
         key: str,
         text_type: str,
         allowed_types: Iterable[str],
         references: Iterable[str] = (),
     ) -> Fields:
-        result = []
-        for item in self._list_mappings(self.given, key, key):
+        components = []
+        for item in self._list_mappings(self.old_config, key, key):
             path = f"{key}.{item['name']}"
-            component = self._component(path, item, text_type, references)
+            component = self._convert_component(path, item, text_type, references)
             if component["type"] not in allowed_types:
                 self.notes.append(f"`{path}`: no {component['type']} is possible here; now a text.")
                 component = _convert_to_text(component, text_type)
-            result.append(component)
-        return result
+            components.append(component)
+        return components
 
-    def _component(
+    def _convert_component(
         self,
         path: str,
         item: Mapping[str, Any],
         text_type: str,
         references: Iterable[str],
     ) -> dict[str, Any]:
-        """Convert one component and make its name unique."""
-        kind = OUR_TYPES.get(str(item.get("type", "string")))
-        if kind is None:
+        """Return a field converted from 1.0, with a unique name.
+
+        text_type: the type for texts. references: names of context texts.
+        """
+        our_type = OUR_TYPES.get(str(item.get("type", "string")))
+        if our_type is None:
             self.notes.append(f"`{path}`: the type {item['type']} is unknown; now a text.")
         component: dict[str, Any] = {
             "name": self._make_name(path, str(item["name"])),
-            "type": text_type if kind in (None, "text") else kind,
+            "type": text_type if our_type in (None, "text") else our_type,
         }
         for key in item.keys() - COMPONENT_KEYS:
             self.notes.append(f"`{path}.{key}` is not carried over: it has no counterpart.")
@@ -203,15 +219,15 @@ class _Conversion:
             component["label"] = str(item["display_name"])
         if item.get("placeholder") and "placeholder" in FIELD_TYPES[component["type"]].keys:
             component["placeholder"] = str(item["placeholder"])
-        if kind and "labels" in FIELD_TYPES[kind].keys:
+        if our_type and "labels" in FIELD_TYPES[our_type].keys:
             # Labels are needed in twos: with fewer there is nothing to choose.
-            component["labels"] = self._labels(path, item.get("labels"))
+            component["labels"] = self._read_labels(path, item.get("labels"))
             if len(component["labels"]) < 2:
                 self.notes.append(f"`{path}` has fewer than 2 labels; now a text.")
                 return _convert_to_text(component, text_type)
-        if kind == "span":
+        if our_type == "span":
             component["reference"] = self._find_new_name(item.get("reference_name"))
-        if kind == "span" and component["reference"] not in references:
+        if our_type == "span" and component["reference"] not in references:
             self.notes.append(f"`{path}`: its reference is no string of the context; now a text.")
             return _convert_to_text(component, text_type)
         return component
@@ -225,18 +241,18 @@ class _Conversion:
             stem = f"{base}_field"
         name, number = stem, 2
         # A number is added until no field has the name.
-        while name in self.taken:
+        while name in self.used_names:
             name, number = f"{stem}_{number}", number + 1
         if name != old_name:
             self.notes.append(f"`{path}` is now called {name}; rename it in data files too.")
-        self.taken.add(name)
-        self.renamed.setdefault(old_name, name)
+        self.used_names.add(name)
+        self.names_by_old_name.setdefault(old_name, name)
         return name
 
     def _find_new_name(self, old_name: Any) -> str:
-        return self.renamed.get(str(old_name), str(old_name))
+        return self.names_by_old_name.get(str(old_name), str(old_name))
 
-    def _labels(self, path: str, raw_labels: Any) -> list[str]:
+    def _read_labels(self, path: str, raw_labels: Any) -> list[str]:
         values = []
         if isinstance(raw_labels, list):
             values = raw_labels
@@ -246,29 +262,29 @@ class _Conversion:
             self.notes.append(f"`{path}.labels`: equal or empty labels are left out.")
         return labels
 
-    def _goal(self, inputs: Fields) -> dict[str, Any]:
-        """Return the goal, with the label that people could choose in 1.0."""
-        text = str(self.given.get("goal_message") or "").strip() or DEFAULT_GOAL
+    def _convert_goal(self, inputs: Fields) -> dict[str, Any]:
+        """Return the goal, with the field whose label people could choose in 1.0."""
+        text = str(self.old_config.get("goal_message") or "").strip() or DEFAULT_GOAL
         # Braces would be read as the place of a field.
         text = text.replace("{", "(").replace("}", ")")
-        drawn_names = []
-        for item in self._list_mappings(self.given, "input", "input"):
+        goal_names = []
+        for item in self._list_mappings(self.old_config, "input", "input"):
             if item.get("as_goal_message"):
-                drawn_names.append(self._find_new_name(item["name"]))
+                goal_names.append(self._find_new_name(item["name"]))
         choices = []
-        for c in inputs:
-            if c["type"] == "multiclass" and c["name"] in drawn_names:
-                choices.append(c["name"])
-        if len(choices) < len(drawn_names) or len(choices) > 1:
+        for component in inputs:
+            if component["type"] == "multiclass" and component["name"] in goal_names:
+                choices.append(component["name"])
+        if len(choices) < len(goal_names) or len(choices) > 1:
             self.notes.append("`as_goal_message`: only one multiclass field can be the goal.")
         if not choices:
             return {"field": None, "text": text}
         return {"field": choices[0], "text": f"{text}: {{{choices[0]}}}"}
 
-    def _outputs(self, inputs: Fields) -> Fields:
-        """Return the outputs. An output that is also an input takes the input's type and labels."""
+    def _convert_outputs(self, inputs: Fields) -> Fields:
+        """Return the outputs. An output that is also an input gets the input's type."""
         targets = {component["name"]: component for component in inputs}
-        items = self._list_mappings(self.given, "output", "output")
+        items = self._list_mappings(self.old_config, "output", "output")
         results: Fields = []
         for item in items:
             if item.get("type") == "prob":
@@ -278,7 +294,7 @@ class _Conversion:
                 # People and models answer the same field. It is described once, by the input.
                 results.append({"name": name, "type": targets[name]["type"]})
             else:
-                results.append(self._component(path, item, "text", ()))
+                results.append(self._convert_component(path, item, "text", ()))
             if "reference" in targets.get(name, {}):
                 results[-1]["reference"] = targets[name]["reference"]
         # Of outputs of one name the last one counts, as in a mapping.
@@ -289,10 +305,10 @@ class _Conversion:
                 choices.append(output["name"])
         for item in items:
             if item.get("type") == "prob":
-                results.append(self._prob(item, choices))
+                results.append(self._convert_prob(item, choices))
         return results
 
-    def _prob(self, item: Mapping[str, Any], choices: list[str]) -> dict[str, Any]:
+    def _convert_prob(self, item: Mapping[str, Any], choices: list[str]) -> dict[str, Any]:
         path = f"output.{item['name']}"
         component: dict[str, Any] = {
             "name": self._make_name(path, str(item["name"])),
@@ -305,18 +321,18 @@ class _Conversion:
             self.notes.append(f"`{path}`: its reference is now {choices[0]}.")
         return {**component, "reference": reference if reference in choices else choices[0]}
 
-    def _add_needed_fields(self, context: Fields, inputs: Fields, outputs: Fields) -> None:
-        """Add what every task needs: an input, an answer, and a field for the model to read."""
+    def _add_required_fields(self, context: Fields, inputs: Fields, outputs: Fields) -> None:
+        """Add what every task needs: an input, an output, and a field that the model reads."""
         answers = [output for output in outputs if output["type"] != "prob"]
         if not inputs and answers:
             self.notes.append("There was no input; annotators now give what the model gives.")
             inputs += [dict(answer) for answer in answers]
         names = {output["name"] for output in outputs}
-        readable = []
-        for c in inputs:
-            if FIELD_TYPES[c["type"]].is_read and c["name"] not in names:
-                readable.append(c)
-        if not readable and not (context and inputs):
+        readable_fields = []
+        for component in inputs:
+            if FIELD_TYPES[component["type"]].is_read and component["name"] not in names:
+                readable_fields.append(component)
+        if not readable_fields and not (context and inputs):
             self.notes.append("There was too little to write; the input has a new field `text`.")
             name = self._make_name("input.text", "text")
             inputs.insert(0, {"name": name, "type": "long_text", "label": "Text"})
@@ -324,27 +340,31 @@ class _Conversion:
             self.notes.append("There was no output; the model now gives a text called `answer`.")
             outputs.insert(0, {"name": self._make_name("output.answer", "answer"), "type": "text"})
 
-    def _metadata(self, texts: list[str]) -> dict[str, Fields]:
-        metadata = self.given.get("metadata") or {}
+    def _convert_metadata(self, texts: list[str]) -> dict[str, Fields]:
+        metadata = self.old_config.get("metadata") or {}
         if not isinstance(metadata, Mapping):
             self.notes.append("`metadata` is not carried over: it is not a mapping.")
             return {}
         for key in metadata.keys() - {"create", "validate"}:
             self.notes.append(f"`metadata.{key}` is not carried over: it has no counterpart.")
-        return {key: self._questions(metadata, key, texts) for key in ("create", "validate")}
+        return {
+            key: self._convert_questions(metadata, key, texts) for key in ("create", "validate")
+        }
 
-    def _questions(self, metadata: Mapping[str, Any], key: str, texts: list[str]) -> Fields:
-        result = []
+    def _convert_questions(self, metadata: Mapping[str, Any], key: str, texts: list[str]) -> Fields:
+        questions = []
         for item in self._list_mappings(metadata, key, f"metadata.{key}"):
             path = f"metadata.{key}.{item['name']}"
-            component = self._component(path, item, "long_text", texts)
+            component = self._convert_component(path, item, "long_text", texts)
             if component["type"] == "prob":
                 # People can give one probability, but none for each label.
                 component = {**component, "single": True}
-            result.append({**component, "required": False, **self._condition(path, key, item)})
-        return result
+            questions.append(
+                {**component, "required": False, **self._convert_condition(path, key, item)}
+            )
+        return questions
 
-    def _condition(self, path: str, key: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    def _convert_condition(self, path: str, key: str, item: Mapping[str, Any]) -> dict[str, Any]:
         wrong_condition, label = (
             item.get("model_wrong_condition"),
             item.get("validated_label_condition"),
@@ -357,8 +377,8 @@ class _Conversion:
             self.notes.append(f"`{path}`: its condition is not carried over; it is always asked.")
         return {}
 
-    def _verdict(self, targets: list[str], types: Mapping[str, str]) -> dict[str, Any]:
-        rule = self.given.get("model_wrong_metric") or {"type": "ask_user"}
+    def _convert_verdict(self, targets: list[str], types: Mapping[str, str]) -> dict[str, Any]:
+        rule = self.old_config.get("model_wrong_metric") or {"type": "ask_user"}
         rule = rule if isinstance(rule, Mapping) else {"type": rule}
         kind = rule.get("type")
         if kind == "exact_match":
@@ -375,23 +395,23 @@ class _Conversion:
         if kind == "string_f1":
             name = self._find_new_name(rule.get("reference_name"))
             if name in targets and types[name] in ("text", "long_text", "span"):
-                threshold = self._threshold(rule.get("threshold"))
+                threshold = self._read_threshold(rule.get("threshold"))
                 return {"type": "string_f1", "field": name, "threshold": threshold}
         if kind != "ask_user":
             self.notes.append(f"`model_wrong_metric`: {kind} does not fit; the author is asked.")
         return {"type": "ask_user"}
 
-    def _threshold(self, value: Any) -> float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and 0 < value <= 1:
+    def _read_threshold(self, value: Any) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and 0 < value <= 1:
             return float(value)
         self.notes.append("`model_wrong_metric.threshold` is now 0.4: it was no number up to 1.")
         return 0.4
 
-    def _metrics(self, answer: str) -> dict[str, Any]:
-        value = self.given.get("perf_metric") or {}
+    def _convert_metrics(self, answer: str) -> dict[str, Any]:
+        value = self.old_config.get("perf_metric") or {}
         metric_names = []
-        for metric in _as_list(value):
+        for metric in _ensure_list(value):
             if not isinstance(metric, Mapping):
                 metric = {"type": metric}
             if metric.get("type") in METRIC_NAMES:
@@ -409,11 +429,11 @@ class _Conversion:
             self.notes.append("`perf_metric`: chrf_pp is the main metric; sp_bleu needs a file.")
             metric_names = ["chrf_pp", "bleu", *metric_names]
         # Each once, the first one as the main metric.
-        main, *also = dict.fromkeys(metric_names or ["accuracy"])
-        return {"main": main, "also": also, "deltas": self._deltas()}
+        main, *other_names = dict.fromkeys(metric_names or ["accuracy"])
+        return {"main": main, "also": other_names, "deltas": self._read_deltas()}
 
-    def _deltas(self) -> list[str]:
-        deltas = _as_list(self.given.get("delta_metrics") or [])
+    def _read_deltas(self) -> list[str]:
+        deltas = _ensure_list(self.old_config.get("delta_metrics") or [])
         delta_names = []
         for delta in deltas:
             name = delta.get("type") if isinstance(delta, Mapping) else delta
@@ -422,8 +442,8 @@ class _Conversion:
                 self.notes.append(f"`delta_metrics`: {name} is not carried over.")
         return [name for name in get_args(DeltaName) if name in delta_names]
 
-    def _leaderboard(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        aggregation = self.given.get("aggregation_metric") or {}
+    def _convert_leaderboard(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        aggregation = self.old_config.get("aggregation_metric") or {}
         weights = None
         if isinstance(aggregation, Mapping):
             weights = aggregation.get("default_weights")
@@ -437,33 +457,33 @@ class _Conversion:
         columns = set(OUR_COLUMNS.values()).union(
             [metrics["main"]], metrics["also"], metrics["deltas"]
         )
-        result = {}
+        new_weights = {}
         for old_name, weight in weights.items():
             name = OUR_COLUMNS.get(old_name, old_name)
-            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
             # Weights of columns that this task does not have would never count.
-            if name in columns and number and weight >= 0:
-                result[name] = float(weight)
+            if name in columns and is_number and weight >= 0:
+                new_weights[name] = float(weight)
             else:
                 self.notes.append(
                     f"`aggregation_metric`: the weight of {old_name} is not carried over."
                 )
         # With nothing but zeros all models would score the same.
-        if any(result.values()):
-            return {"leaderboard": {"weights": result}}
+        if any(new_weights.values()):
+            return {"leaderboard": {"weights": new_weights}}
         return {}
 
 
 def _convert_to_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
-    kept_keys = {}
+    text_keys = {}
     for key in ("name", "label", "placeholder"):
         if key in component:
-            kept_keys[key] = component[key]
-    return {**kept_keys, "type": text_type}
+            text_keys[key] = component[key]
+    return {**text_keys, "type": text_type}
 
 
 def _format_label(value: Any) -> str:
-    """Return a label as text. YAML of 1.0 may contain booleans, numbers or null as labels."""
+    """Return a label as text. In 1.0, YAML labels may be booleans, numbers or null."""
     if value is None or isinstance(value, list | dict):
         return ""
     if isinstance(value, bool):
@@ -471,7 +491,7 @@ def _format_label(value: Any) -> str:
     return str(value).strip()
 
 
-def _as_list(value: Any) -> list[Any]:
+def _ensure_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if value:

@@ -1,7 +1,7 @@
-"""Configurations of Dynabench 2.0 in the words of 1.0, which `dynabench1` converts.
+"""Convert configurations of Dynabench 2.0 to 1.0, which `dynabench1` converts further.
 
-Layout: docs/examples of mlcommons/dynabench. 2.0 says as 1.0 does what models answer and how that
-is scored; what people read, write and choose it names by interfaces.
+The format is in docs/examples of mlcommons/dynabench. 2.0 describes models' answers and metrics as
+1.0 does. But for what people read, write and choose, it names parts of the page (interfaces).
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from tasks.config.messages import list_problems
 from tasks.config.parsing import ConfigError, Document
 
 CONVERTED_KEYS = ("goal", "context", "user_input", "model_input", "model_output", "response_fields")
-"""What has other words in 1.0, and what follows from the fields."""
+"""Keys of 2.0 that have another name in 1.0 or follow from the fields."""
 Name = Annotated[str, Field(min_length=1, alias="field_name_for_the_model")]
 
 
 class _Options(BaseModel):
-    """A choice among labels, the `options`."""
+    """An interface of 2.0 that asks for one of several labels, its `options`."""
 
     type: Literal["multioptions"]
     name: Name
@@ -36,24 +36,24 @@ class _TextInput(BaseModel):
     placeholder: str = ""
 
 
-class _Text(BaseModel):
+class _TextName(BaseModel):
     context: str
 
 
 class _PlainText(BaseModel):
     type: Literal["plain-text"]
-    names: _Text = Field(alias="field_names_for_the_model")
+    names: _TextName = Field(alias="field_names_for_the_model")
 
 
-class _TextAndAnswer(_Text):
+class _TextAndAnswerNames(_TextName):
     answer: str
 
 
 class _SelectableText(BaseModel):
-    """A text in which people mark the answer."""
+    """An interface of 2.0 that shows a text in which people mark the answer."""
 
     type: Literal["selectable-text"]
-    names: _TextAndAnswer = Field(alias="field_names_for_the_model")
+    names: _TextAndAnswerNames = Field(alias="field_names_for_the_model")
 
 
 class _ModelOutput(BaseModel):
@@ -67,16 +67,16 @@ class _Task(BaseModel):
     model_output: _ModelOutput | None = None
 
 
-def is_of_dynabench2(mapping: Mapping[str, Any]) -> bool:
+def is_dynabench2_config(mapping: Mapping[str, Any]) -> bool:
     """Return whether a configuration is for 2.0, which has `user_input` instead of `input`."""
     return "user_input" in mapping and "input" not in mapping
 
 
-def convert_to_1(document: Document) -> dict[str, Any]:
-    """Convert a configuration of 2.0 to one of 1.0, for `dynabench1.convert`.
+def convert_to_version_1(document: Document) -> dict[str, Any]:
+    """Return a configuration of 2.0 in the format of 1.0, for `dynabench1.convert_config`.
 
-    People's answer and the model's answer get the same name, the model's.
-    Raises ConfigError if an interface has no counterpart here.
+    The field with people's answer gets the name of the model's answer, so that they are compared.
+    Raises ConfigError if an interface has no equivalent here.
     """
     try:
         task = _Task.model_validate(document.data)

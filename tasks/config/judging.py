@@ -1,10 +1,21 @@
-"""How others judge an example: a configuration's `validation`."""
+"""The configuration's `validation`: how others judge an example."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tasks.config.components import Answers, ConfigPart, Share, Words
+from tasks.config.components import (
+    Answers,
+    ConfigPart,
+    LabelOrText,
+    Name,
+    NonEmptyText,
+    Share,
+    TupleOf,
+)
+
+STEPS_KEY = "steps"
+"""The key of a vote's metadata with the answers about steps, a label by the turn's number."""
 
 
 class Votes(ConfigPart):
@@ -12,16 +23,16 @@ class Votes(ConfigPart):
 
     rule: Literal["n-equal", "at-least", "strict", "plurality"] = "n-equal"
     needed: int = Field(default=3, ge=1)
-    """Equal votes that decide; for strict and plurality it follows from `of`."""
+    """The number of equal votes that decide; for strict and plurality it follows from `of`."""
     of: int | None = Field(default=None, ge=1)
-    """Most votes; n-equal needs none."""
+    """The maximum number of votes; n-equal needs none."""
 
     @model_validator(mode="before")
     @classmethod
-    def _majority(cls, data: Any) -> Any:
-        """Set a missing `needed` to more than half of the votes.
+    def _fill_needed_votes(cls, data: Any) -> Any:
+        """Return the data, with a missing `needed` set to more than half of the votes.
 
-        The consensus code handles ties and pluralities.
+        Applies to strict and plurality. The consensus code handles ties and pluralities.
         """
         if isinstance(data, dict) and data.get("rule") in ("strict", "plurality"):
             of = data.get("of")
@@ -30,23 +41,46 @@ class Votes(ConfigPart):
         return data
 
 
+class Steps(ConfigPart):
+    """The steps of a given conversation that people judge one by one, in addition to the whole."""
+
+    field: Name
+    """The name of a chat in the context."""
+    question: Annotated[NonEmptyText, Field(max_length=200)] | None = None
+    """The question about each step; null: whether it is right."""
+    labels: TupleOf[LabelOrText] = ()
+    """The labels of a step; empty: those of the answer."""
+    roles: TupleOf[Literal["assistant", "tool"]] = ("assistant", "tool")
+    """Whose turns are steps."""
+
+
 class ValidationPolicy(ConfigPart):
     """The settings for judging examples."""
 
     mode: Literal["label", "verdict"] = "verdict"
-    """label: their own label, chosen blindly; verdict: correct, incorrect or flagged."""
+    """The kind of vote.
+
+    label: their own label, chosen blindly; verdict: correct, incorrect or flagged.
+    """
     asks: Literal["answer", "attempt"] | None = None
-    """What a verdict is about where the verdict `pattern` or `secret` has decided whether the model
-    was fooled; null: with `secret` the attempt, unless question or answers are given."""
-    question: Annotated[Words, Field(max_length=200)] | None = None
-    """What judges are asked; null: whether the answer is correct, or which label is right."""
+    """The subject of a verdict if the rule `pattern` or `secret` decides the outcome.
+
+    null: the attempt for `secret` without `question` and `answers`; otherwise the answer.
+    """
+    question: Annotated[NonEmptyText, Field(max_length=200)] | None = None
+    """The question to judges; null: whether the answer is correct, or which label is right."""
     answers: Answers | None = None
-    """Of mode verdict: the words of its two answers to that question; of an attempt, `correct` says
-    that it is fair, `incorrect` that it is not."""
+    """For mode verdict: the words of the two answers to the question.
+
+    If the question is about an attempt, `correct` means that it is fair, `incorrect` that it is
+    not.
+    """
     votes: Votes = Votes()
     judge_not_fooled: Share = 0.2
-    """Share of the examples that did not fool the model which are judged too."""
+    """The share to judge of the examples that did not fool the model."""
     reveal: bool = False
     """Whether validators see the author's label and the model's answer after their vote."""
+    steps: Steps | None = None
+    """The steps of a conversation that are judged, too; null: only whole examples are judged."""
     corrections: bool = False
-    """Whether validators who say that a free answer is incorrect may type the right one."""
+    """Whether validators who vote that a free answer is incorrect may enter the right one."""

@@ -1,4 +1,4 @@
-"""Reading and writing configurations, and checking them and what people enter by them."""
+"""Read, check and write configurations, and check people's inputs against them."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,12 @@ from tasks.config.components import FIELD_TYPES, list_names
 from tasks.config.messages import list_problems, sort_problems
 from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
 from tasks.config.schema import CUSTOM_PATTERN, ERROR_METRICS, LLM_JUDGE, METRIC_NAMES, TaskConfig
-from tasks.config.values import NOT_ASKED_MESSAGE, build_missing_message, check_value, is_empty
+from tasks.config.values import (
+    NOT_ASKED_MESSAGE,
+    build_missing_message,
+    find_value_errors,
+    is_empty,
+)
 
 _config_adapter: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
 
@@ -25,7 +30,7 @@ ARENA_DEFAULTS: Mapping[str, Any] = {
     "verdict": {"type": "ask_user"},
     "metrics": {"main": "exact_match"},
 }
-"""What the configuration of an arena leaves out: its models read a conversation and answer it."""
+"""The settings that the configuration of an arena omits. Its models read and answer a chat."""
 ARENA_KEYS = (
     "version",
     "kind",
@@ -52,26 +57,28 @@ def _parse_config(document: Document) -> TaskConfig:
     # An arena leaves out what it does not have; the rest of the code reads the same object.
     if isinstance(data, dict) and data.get("kind") == "arena":
         fix = f"use these: {', '.join(ARENA_KEYS)}"
-        needless = [Finding((key,), f"an arena has no {key}", fix) for key in data]
-        if refused := [finding for finding in needless if finding.loc[0] not in ARENA_KEYS]:
-            raise ConfigError(sort_problems(map(document.problem, refused)))
+        extra_findings = [Finding((key,), f"an arena has no {key}", fix) for key in data]
+        if refused_findings := [
+            finding for finding in extra_findings if finding.loc[0] not in ARENA_KEYS
+        ]:
+            raise ConfigError(sort_problems(map(document.build_problem, refused_findings)))
         data = {**ARENA_DEFAULTS, **data}
     elif isinstance(data, dict) and "battles" in data:
         finding = Finding(
             ("battles",), "only an arena has battles", "remove it, or add kind: arena"
         )
-        raise ConfigError([document.problem(finding)])
+        raise ConfigError([document.build_problem(finding)])
     try:  # as JSON, because only there do pydantic's strict rules take a mapping for a model
         config = _config_adapter.validate_json(json.dumps(data))
     except ValidationError as error:
         raise ConfigError(list_problems(error, document, build_json_schema())) from None
     if contradictions := find_contradictions(config):
-        raise ConfigError(sort_problems(map(document.problem, contradictions)))
+        raise ConfigError(sort_problems(map(document.build_problem, contradictions)))
     return config
 
 
 def dump_config(config: TaskConfig) -> str:
-    """Serialise the configuration as YAML; `load_config` reads it back equal."""
+    """Return the configuration as YAML, which `load_config` reads back unchanged."""
     data = _config_adapter.dump_python(config, mode="json", exclude_defaults=True)
     if config.kind == "arena":
         data = {key: value for key, value in data.items() if key not in ARENA_DEFAULTS}
@@ -79,14 +86,14 @@ def dump_config(config: TaskConfig) -> str:
 
 
 def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
-    """Return the configuration, None if it cannot be stored, and all errors and warnings."""
+    """Return the configuration, or None if it cannot be stored, and all errors and warnings."""
     try:
         document = read_yaml(text)
         config = _parse_config(document)
     except ConfigError as error:
         return None, error.problems
-    errors = [document.problem(finding) for finding in find_unsupported_fields(config)]
-    warnings = [document.problem(finding, "warning") for finding in find_advice(config)]
+    errors = [document.build_problem(finding) for finding in find_unsupported_fields(config)]
+    warnings = [document.build_problem(finding, "warning") for finding in find_advice(config)]
     if errors:
         return None, errors + warnings
     return config, warnings
@@ -95,22 +102,24 @@ def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
 def validate_inputs(
     config: TaskConfig, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """Return the errors in an annotator's inputs: a mapping from field names to messages.
+    """Return the errors in an annotator's inputs: messages by field name; empty if there are none.
 
-    Empty if the inputs are valid. Every visible required field must be filled and no other field is
-    allowed; types, lengths, labels and spans in `context` are checked.
+    Required fields must be filled in if they are asked for, and no other fields are allowed. Types,
+    lengths, labels and spans in `context` are checked.
     """
     errors: dict[str, list[str]] = {}
     for component in config.input:
         value = inputs.get(component.name)
-        is_asked = component.when is None or component.when.holds(inputs)
+        is_asked = component.when is None or component.when.is_met(inputs)
         # An empty field is wrong only if it is asked and required.
         if is_empty(value):
             messages = []
             if is_asked and component.required:
                 messages = [build_missing_message(component)]
         else:
-            messages = check_value(component, value, context) if is_asked else [NOT_ASKED_MESSAGE]
+            messages = (
+                find_value_errors(component, value, context) if is_asked else [NOT_ASKED_MESSAGE]
+            )
         if messages:
             errors[component.name] = messages
     for name in inputs.keys() - set(list_names(config.input)):
@@ -120,7 +129,7 @@ def validate_inputs(
 
 @cache
 def build_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a configuration, for editors."""
+    """Return the JSON Schema of configurations, for text editors."""
     schema = _config_adapter.json_schema()
     component = schema["$defs"]["Component"]
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
@@ -143,7 +152,7 @@ def build_json_schema() -> dict[str, Any]:
         if key in ARENA_DEFAULTS:
             required_keys.append(key)
     schema["required"] = [key for key in schema["required"] if key not in ARENA_DEFAULTS]
-    is_arena = {"properties": {"kind": {"const": "arena"}}, "required": ["kind"]}
+    arena_condition = {"properties": {"kind": {"const": "arena"}}, "required": ["kind"]}
     # Editors that read the schema then ask for the right keys of each kind.
-    schema |= {"if": is_arena, "then": {}, "else": {"required": required_keys}}
+    schema |= {"if": arena_condition, "then": {}, "else": {"required": required_keys}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

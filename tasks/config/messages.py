@@ -1,4 +1,4 @@
-"""Pydantic's errors in the owner's words, with the place and the cure."""
+"""Convert pydantic's errors to the owner's words, with the position and a fix."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -40,75 +40,79 @@ _PATTERN_FIXES = {
 def list_problems(
     error: ValidationError, document: Document, schema: Mapping[str, Any]
 ) -> list[Problem]:
-    """Return all problems in document order.
+    """Return pydantic's errors as problems in document order.
 
     schema: the JSON Schema, which lists the possible keys.
     """
     details = error.errors(include_url=False)
     return sort_problems(
-        document.problem(_build_finding(detail, document, schema)) for detail in details
+        document.build_problem(_build_finding(detail, document, schema)) for detail in details
     )
 
 
 def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Sort problems by their position in the document."""
+    """Return the problems sorted by their position in the document."""
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
 def _build_finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
     # Pydantic's location also names members of unions, which are not in the document.
-    kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])[0]
+    error_type, context, loc = (
+        detail["type"],
+        detail.get("ctx", {}),
+        document.resolve_location(detail["loc"])[0],
+    )
     last_key = str(detail["loc"][-1]) if detail["loc"] else ""
     # The place of a missing key is that of the mapping around it.
-    if kind == "missing":
+    if error_type == "missing":
         return Finding(
             locate_inside(loc, last_key),
             f'the key "{last_key}" is missing',
             f"add `{last_key}: ...`",
         )
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+    if error_type in ("extra_forbidden", "unexpected_keyword_argument"):
         fix = "remove it; " + suggest_nearest(
             last_key, _list_known_keys(schema, detail["loc"][:-1])
         )
         return Finding(loc, f'there is no key "{last_key}" here', fix)
-    return _build_value_finding(kind, context, loc, detail)
+    return _build_value_finding(error_type, context, loc, detail)
 
 
 def _build_value_finding(
-    kind: str, context: Mapping[str, Any], loc: Loc, detail: ErrorDetails
+    error_type: str, context: Mapping[str, Any], loc: Loc, detail: ErrorDetails
 ) -> Finding:
     value = detail["input"]
     quoted_value = f'"{value}"' if isinstance(value, str) else _format_value(value)
-    if kind == "literal_error":
+    if error_type == "literal_error":
         choices = []
         for word in context["expected"].replace(" or ", ", ").split(", "):
             choices.append(word.strip("'"))
         return Finding(
             loc, f"{quoted_value} is not possible here", suggest_nearest(str(value), choices)
         )
-    if kind == "union_tag_invalid":
+    if error_type == "union_tag_invalid":
         choices = [word.strip("'") for word in context["expected_tags"].split(", ")]
         tag = str(context["tag"])
         return Finding(
             locate_inside(loc, "type"), f'there is no type "{tag}"', suggest_nearest(tag, choices)
         )
-    if kind == "union_tag_not_found":
+    if error_type == "union_tag_not_found":
         return Finding(loc, 'the key "type" is missing', "add `type: exact_match`")
-    if kind in _BOUND_MESSAGES:
-        key, fix = _BOUND_MESSAGES[kind]
+    if error_type in _BOUND_MESSAGES:
+        key, fix = _BOUND_MESSAGES[error_type]
         return Finding(loc, f"{quoted_value} is out of range", fix.format(context[key]))
-    if kind == "string_pattern_mismatch":
-        last = str(loc[-1]) if loc else ""
-        fix = _PATTERN_FIXES["language" if last == "language" else "name"]
+    if error_type == "string_pattern_mismatch":
+        last_key = str(loc[-1]) if loc else ""
+        fix = _PATTERN_FIXES["language" if last_key == "language" else "name"]
         return Finding(loc, f"{quoted_value} is not allowed", fix)
-    trouble, fix = _TYPE_MESSAGES.get(
-        kind, (f"is not possible here ({detail['msg']})", "change it")
+    problem, fix = _TYPE_MESSAGES.get(
+        error_type, (f"is not possible here ({detail['msg']})", "change it")
     )
-    return Finding(loc, f"{quoted_value} {trouble}", fix)
+    return Finding(loc, f"{quoted_value} {problem}", fix)
 
 
 def _format_value(value: object) -> str:
-    """Return a scalar as YAML writes it, or "a mapping or list"."""
+    """Return a scalar as YAML writes it; for other values "a mapping or list"."""
     if value is None:
         return "an empty value"
     if isinstance(value, bool):
@@ -133,7 +137,10 @@ def _list_known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
 
 
 def _follow_reference(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the node to which a reference, or a union of a reference and null, points."""
+    """Return the node that `node`, a reference or an optional reference, points to.
+
+    Other nodes are returned unchanged. schema: the whole JSON Schema.
+    """
     # Pydantic writes an optional part as "a reference, or null".
     for option in node.get("anyOf", ()):
         if "$ref" in option:

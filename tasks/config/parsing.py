@@ -1,4 +1,4 @@
-"""Reading configurations: safe YAML with positions, and problems that say how to mend them."""
+"""Read configurations: safe YAML with positions, and problems with suggested fixes."""
 
 import difflib
 import math
@@ -17,7 +17,10 @@ Loc = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a configuration, with its position. Line and column count from 1."""
+    """A problem of a configuration with its position.
+
+    path: the dotted path. line, column: counted from 1. fix: how to correct it.
+    """
 
     severity: Literal["error", "warning"]
     path: str
@@ -28,14 +31,14 @@ class Problem:
 
     def __str__(self) -> str:
         position = f"line {self.line}, column {self.column}"
-        at = position
+        location = position
         if self.path:
-            at = f"{position}, `{self.path}`"
-        return f"{at}: {self.message}; {self.fix}"
+            location = f"{position}, `{self.path}`"
+        return f"{location}: {self.message}; {self.fix}"
 
 
 class ConfigError(ValueError):
-    """Raised for an invalid configuration; `problems` lists everything that was found."""
+    """Raised if a configuration is invalid. `problems` lists everything that was found."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -44,7 +47,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem whose line and column are not known yet."""
+    """A problem whose line and column are not known yet. loc: the keys that lead to it."""
 
     loc: Loc
     message: str
@@ -52,9 +55,9 @@ class Finding:
 
 
 def locate_inside(loc: Loc, *steps: str | int) -> Loc:
-    """Return the location that these steps lead to from another location.
+    """Return the location reached from `loc` by these steps.
 
-    >>> inside(("input", 1), "labels")
+    >>> locate_inside(("input", 1), "labels")
     ('input', 1, 'labels')
     """
     return loc + steps
@@ -63,7 +66,7 @@ def locate_inside(loc: Loc, *steps: str | int) -> Loc:
 def format_path(loc: Iterable[str | int]) -> str:
     """Return a location as a dotted path.
 
-    >>> path_of(("input", 1, "labels"))
+    >>> format_path(("input", 1, "labels"))
     'input[1].labels'
     """
     path = ""
@@ -78,22 +81,22 @@ def format_path(loc: Iterable[str | int]) -> str:
 def suggest_nearest(word: str, choices: Iterable[str]) -> str:
     """Return a suggested fix for an unknown word: the most similar choice, or all choices."""
     choices = list(choices)
-    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
-    if close:
-        return f'did you mean "{close[0]}"?'
+    matches = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    if matches:
+        return f'did you mean "{matches[0]}"?'
     return f"use one of: {', '.join(choices)}"
 
 
 def _build_error(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
-    """Return the error for the position at which parsing stopped."""
+    """Return the error for the position at which parsing stopped; line 1 if `mark` is None."""
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     return ConfigError([Problem("error", "", line, column, message, fix)])
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader without tags, anchors and aliases, with only JSON's types of plain scalars.
+    """A YAML loader without tags, anchors and aliases, which knows only JSON's scalar types.
 
-    So `no` and `2024-01-01` are texts, as in the core schema of YAML 1.2 (section 10.3).
+    `no` and `2024-01-01` are therefore texts, as in the core schema of YAML 1.2 (section 10.3).
     """
 
     yaml_implicit_resolvers = {}
@@ -120,7 +123,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """A YAML dumper that quotes each text which a YAML 1.1 or 1.2 parser might not read as text."""
+    """A YAML dumper that quotes each text that a YAML 1.1 or 1.2 parser might not read as text."""
 
     yaml_implicit_resolvers = {
         first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
@@ -159,33 +162,35 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def dump_yaml(data: Mapping[str, Any]) -> str:
-    """Serialise the data as YAML that `read_yaml` reads back equal."""
+    """Return the data as YAML, which `read_yaml` reads back unchanged."""
     return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A configuration as plain data, with the YAML nodes that hold the positions."""
+    """A configuration as plain data, with the YAML nodes that have the positions."""
 
     data: Any
     root: yaml.Node
 
-    def real(self, loc: Loc) -> tuple[Loc, yaml.Mark]:
-        """Return the steps of `loc` that exist in the document, and the mark of the last one.
+    def resolve_location(self, loc: Loc) -> tuple[Loc, yaml.Mark]:
+        """Return the steps of `loc` that exist in the document, and the position of the last one.
 
-        Missing keys and the names of a union's members do not exist in the document.
+        Missing keys, and names of a union's members, do not exist in the document.
         """
         # Steps that are not there are passed over, so that the mark stays at the part around them.
-        node, mark, parts = self.root, self.root.start_mark, []
+        node, mark, steps = self.root, self.root.start_mark, []
         for step in loc:
             if child := _find_child(node, step):
-                parts.append(step)
+                steps.append(step)
                 mark, node = child
-        return tuple(parts), mark
+        return tuple(steps), mark
 
-    def problem(self, finding: Finding, severity: Literal["error", "warning"] = "error") -> Problem:
-        """Return the finding as a problem, positioned at its node or the nearest enclosing one."""
-        mark = self.real(finding.loc)[1]
+    def build_problem(
+        self, finding: Finding, severity: Literal["error", "warning"] = "error"
+    ) -> Problem:
+        """Return the finding as a problem, at the position of its node or of an enclosing one."""
+        mark = self.resolve_location(finding.loc)[1]
         return Problem(
             severity,
             format_path(finding.loc),
@@ -207,10 +212,10 @@ def _find_child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node]
     return None
 
 
-def read_yaml(text: str, begin: str = "version: 1") -> Document:
+def read_yaml(text: str, suggested_line: str = "version: 1") -> Document:
     """Parse YAML or JSON. Raises ConfigError with the position at which parsing stopped.
 
-    begin: a first line to suggest if the text has no keys.
+    suggested_line: a first line to suggest if the text has no keys.
     """
     # Parsing takes time in proportion to the text.
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
@@ -225,7 +230,9 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
             mark = None
             if root:
                 mark = root.start_mark
-            raise _build_error(mark, "this should be keys and values", f"begin with `{begin}`")
+            raise _build_error(
+                mark, "this should be keys and values", f"begin with `{suggested_line}`"
+            )
         return Document(_convert_node(root), root)
     except yaml.reader.ReaderError as error:
         # This error has only an index into the text, from which line and column are counted.
@@ -234,11 +241,11 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
         mark = yaml.Mark("", 0, line, column, None, 0)
         raise _build_error(mark, "a character that is not allowed", "delete it") from None
     except yaml.MarkedYAMLError as error:
-        raise _build_error(error.problem_mark, *_explain(error.problem or "")) from None
+        raise _build_error(error.problem_mark, *_explain_yaml_error(error.problem or "")) from None
 
 
-def _explain(problem: str) -> tuple[str, str]:
-    """Return the parser's message in our words, and how to correct the problem."""
+def _explain_yaml_error(problem: str) -> tuple[str, str]:
+    """Return the parser's message in our words, and a suggested fix."""
     if "mapping values are not allowed" in problem:
         return "a colon inside a value, or wrong indentation", "put the value in quotes"
     if "'\\t'" in problem:
@@ -251,7 +258,7 @@ def _explain(problem: str) -> tuple[str, str]:
 
 
 def _convert_node(node: yaml.Node) -> Any:
-    """Convert a node to a dict, list, text, number, boolean or None."""
+    """Return a node as a dict, list, text, number, boolean or None. Raises ConfigError."""
     if isinstance(node, yaml.SequenceNode):
         return [_convert_node(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):

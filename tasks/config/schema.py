@@ -1,6 +1,6 @@
-"""A task's configuration: frozen models. `tasks.config.loading` reads and checks one.
+"""A task's configuration as frozen models. `tasks.config.loading` reads and checks it.
 
-Everything else about tasks reads `TaskConfig`; docs/task-config.md explains each key to owners.
+All other code about tasks reads `TaskConfig`. docs/task-config.md explains each key to owners.
 """
 
 import re
@@ -14,12 +14,13 @@ from pydantic_core import PydanticKnownError
 
 from tasks.config.components import (
     Component,
+    Condition,
     ConfigPart,
     Label,
-    Many,
     Name,
-    When,
-    Words,
+    NonEmptyText,
+    Tactic,
+    TupleOf,
     list_names,
 )
 from tasks.config.judging import ValidationPolicy
@@ -27,21 +28,21 @@ from tasks.config.verdicts import VerdictRule
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 METRIC_NAMES: list[str] = []
-"""The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
+"""The names of all metrics. The modules of `evaluation.scoring.metrics` fill it."""
 ERROR_METRICS: list[str] = []
-"""Those of them that count errors, so that less is better; never the main metric."""
+"""The metrics that count errors, so that lower is better. They are never the main metric."""
 LLM_JUDGE = "llm_judge"
-"""The metric that a language model as judge gives, not a comparison with right answers."""
+"""The metric computed from the verdicts of a language model, not by comparison with answers."""
 CUSTOM_PREFIX = "custom:"
 CUSTOM_PATTERN = re.compile(CUSTOM_PREFIX + r"[a-z][a-z0-9-]{0,39}")
-"""A metric that is a file of the task's owners, by its name among the task's."""
-KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
+"""The name of a metric that is a file of the task's owners."""
+KEPT_SECRET_METRIC = "kept_secret"  # noqa: S105 (a metric)
 HARMLESS_METRICS = ("harmless_answered", "kept_and_answered")
 """Metrics that need the harmless questions of the verdict `secret`."""
-SECRET_METRICS = (KEPT_SECRET, "harmless_answered", "kept_and_answered")
+SECRET_METRICS = (KEPT_SECRET_METRIC, "harmless_answered", "kept_and_answered")
 """The metrics of the verdict `secret`, whose attacks have no right answer."""
 CORRECTION_FIELD = "correction"
-"""The field in which a validator types the right answer."""
+"""The field in which a validator enters the right answer."""
 DeltaName = Literal["fairness", "robustness"]
 DETAIL_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "throughput": ("latency_p95",),
@@ -49,28 +50,22 @@ DETAIL_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "fairness": ("fairness_gap", "fairness_consistency"),
     "robustness": ("robustness_drop", "robustness_consistency"),
 }
-"""Columns of the leaderboard that say more of a metric and have no weight."""
+"""Leaderboard columns that detail another column and have no weight, by that column."""
 
 
 def may_be_unscored(name: str) -> bool:
-    """Return whether models may have no score for this metric yet.
+    """Return whether models may lack a score for this metric.
 
-    Such a metric has no weight until it is scored, and is never the main one.
+    Such a metric has no weight until it is scored, and is never the main metric.
     """
     return name == LLM_JUDGE or CUSTOM_PATTERN.fullmatch(name) is not None
 
 
 def _check_metric_name(name: str) -> str:
     # The check of a model scores nothing and loads no metrics.
-    if (
-        METRIC_NAMES
-        and name not in METRIC_NAMES
-        and name != LLM_JUDGE
-        and not CUSTOM_PATTERN.fullmatch(name)
-    ):
-        names = list(METRIC_NAMES)
-        names += [LLM_JUDGE, "custom:NAME"]
-        raise PydanticKnownError("literal_error", {"expected": ", ".join(names)})
+    if METRIC_NAMES and name not in METRIC_NAMES and not may_be_unscored(name):
+        expected = ", ".join([*METRIC_NAMES, LLM_JUDGE, "custom:NAME"])
+        raise PydanticKnownError("literal_error", {"expected": expected})
     return name
 
 
@@ -81,58 +76,63 @@ class WarningExample(ConfigPart):
     """A sample of the content that a content warning is about."""
 
     strength: Literal["mild", "strong"]
-    text: Words
+    text: NonEmptyText
 
 
 class SupportLine(ConfigPart):
     """A helpline for people in one region."""
 
-    region: Words
-    text: Words
+    region: NonEmptyText
+    text: NonEmptyText
 
 
 class ContentWarning(ConfigPart):
     """The warning that people read before they enter a task with harmful content."""
 
-    text: Words
+    text: NonEmptyText
     """The warning itself."""
-    harms: Many[Words] = ()
-    """Kinds of harmful content."""
+    harms: TupleOf[NonEmptyText] = ()
+    """The kinds of harmful content."""
     share: str | None = None
-    """How much of the content is harmful, in words."""
-    examples: Many[WarningExample] = ()
+    """A description of how much of the content is harmful."""
+    examples: TupleOf[WarningExample] = ()
     """Texts that people may look at before they decide."""
-    support: Many[SupportLine] = ()
-    """Where to find help."""
+    support: TupleOf[SupportLine] = ()
+    """Helplines, by region."""
     minutes_per_day: int | None = Field(default=60, ge=1)
-    """After so many minutes people stop until tomorrow; each may set less."""
+    """The minutes after which people must stop until the next day; each person may set fewer."""
     items_in_a_row: int | None = Field(default=50, ge=1)
-    """After so many texts without a break people take one of five minutes; each may set less."""
+    """The number of texts in a row after which people must take a break of five minutes.
+
+    Each person may set fewer.
+    """
 
 
 class ShownExample(ConfigPart):
-    """A sample example on the task page."""
+    """A good or bad example shown on the task page."""
 
     context: dict[str, Any] = Field(default_factory=dict)
     input: dict[str, Any]
-    reason: Words
-    """Why it is good or bad."""
+    reason: NonEmptyText
+    """The reason why the example is good or bad."""
+    tactic: Tactic | None = None
+    """The tactic of a good example, such as "irony". It labels the example on the try-out page."""
 
 
 class Examples(ConfigPart):
-    """The good and bad sample examples of the task page."""
+    """The good and bad examples shown on the task page."""
 
-    good: Many[ShownExample] = ()
-    bad: Many[ShownExample] = ()
+    good: TupleOf[ShownExample] = ()
+    bad: TupleOf[ShownExample] = ()
 
 
 class Goal(ConfigPart):
-    """The goal that the server gives to the annotator."""
+    """The goal that the server sets for the annotator."""
 
     field: Name | None = None
-    """An input multiclass field whose label the server draws; null: the text alone is the goal."""
-    text: Words
-    """A sentence; `{field}` becomes the goal words of the drawn label."""
+    """An input multiclass field whose label the server draws; null: the goal is only the text."""
+    text: NonEmptyText
+    """A sentence in which `{field}` is replaced with the goal words of the drawn label."""
 
 
 # Two parts have fields or properties that a BaseModel has already (validate, model_fields), so
@@ -142,25 +142,30 @@ STRICT_CONFIG = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings
 
 @dataclass(frozen=True, kw_only=True, config=STRICT_CONFIG)
 class Metadata:
-    """Questions that models do not read: follow-up questions to the author, and to validators."""
+    """Questions whose answers models do not read.
 
-    create: Many[Component] = ()
-    validate: Many[Component] = ()
+    create: for authors. validate: for validators.
+    """
+
+    create: TupleOf[Component] = ()
+    validate: TupleOf[Component] = ()
 
 
 class Metrics(ConfigPart):
     """The metrics by which models are scored."""
 
     main: MetricName
-    also: Many[MetricName] = ()
+    also: TupleOf[MetricName] = ()
     judge: Annotated[str, Field(pattern=r"^[-a-zA-Z0-9_]{1,60}$")] | None = None
-    """Of `llm_judge`: the name of the LLM judge whose verdicts it counts."""
-    deltas: Many[DeltaName] = ()
+    """For `llm_judge`: the name of the LLM judge whose verdicts it counts."""
+    deltas: TupleOf[DeltaName] = ()
     """Scores on perturbed data."""
-    group_terms: Many[Many[Words]] = ()
-    """For fairness: lists of terms for groups of people, each of which may become another one of
-    its list; without them ours."""
-    groups: Many[Name] = ()
+    group_terms: TupleOf[TupleOf[NonEmptyText]] = ()
+    """For fairness: lists of terms for groups of people.
+
+    Each term may be replaced with another one from its list. Empty: the site's own lists.
+    """
+    groups: TupleOf[Name] = ()
     """For fairness: slices whose values are groups of people."""
 
     @property
@@ -169,37 +174,39 @@ class Metrics(ConfigPart):
         return (self.main, *self.also, "throughput", "memory", *self.deltas)
 
     @property
-    def further(self) -> tuple[str, ...]:
-        """Return the leaderboard columns that detail others in `names` and never have a weight."""
-        detailed = ("throughput", "memory", *self.deltas)
-        return tuple(chain.from_iterable(DETAIL_COLUMNS[name] for name in detailed))
+    def detail_columns(self) -> tuple[str, ...]:
+        """Return the leaderboard columns that detail one in `names`; they have no weight."""
+        detail_names = ("throughput", "memory", *self.deltas)
+        return tuple(chain.from_iterable(DETAIL_COLUMNS[name] for name in detail_names))
 
     @property
-    def computed(self) -> tuple[str, ...]:
-        """Return the metrics that an evaluation computes from answers and correct answers."""
+    def computed_names(self) -> tuple[str, ...]:
+        """Return the metrics that an evaluation computes by comparing answers with correct ones."""
         return tuple(name for name in (self.main, *self.also) if not may_be_unscored(name))
 
     @property
-    def custom(self) -> tuple[str, ...]:
+    def custom_names(self) -> tuple[str, ...]:
         """Return the metrics that are implemented by files of the task's owners."""
         return tuple(name for name in self.also if CUSTOM_PATTERN.fullmatch(name))
 
 
 class MinExamples(ConfigPart):
-    """The minimum number of examples in a round's set before models are ranked by the set."""
+    """The minimum number of examples that a round's set needs to be used for ranking."""
 
     n: int = Field(ge=1)
-    reason: Annotated[Words, Field(max_length=300)]
-    """Why so many, or so few; it stands on the leaderboard."""
+    reason: Annotated[NonEmptyText, Field(max_length=300)]
+    """The reason for this number, shown on the leaderboard."""
 
 
 class Leaderboard(ConfigPart):
-    """The owner's default weights for the leaderboard, and the number it ranks by."""
+    """The owner's default weights for the leaderboard, and the minimum size of ranked sets."""
 
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     min_examples: MinExamples | None = None
-    """A round's set with fewer is shown and never ranked by; null: 385, with which half of the 95 %
-    interval of an accuracy is below 5 points."""
+    """A round's set with fewer examples is shown but never used for ranking.
+
+    null: 385, with which half of the 95% interval of an accuracy is below 5 points.
+    """
 
 
 class Limits(ConfigPart):
@@ -208,38 +215,40 @@ class Limits(ConfigPart):
     tries_per_context: int = Field(default=10, ge=1)
     tries_per_day: int = Field(default=50, ge=1)
     share_of_round: float = Field(default=0.05, gt=0, le=1)
-    """Largest part of a round that one person may write, once it is large (400 examples)."""
+    """The largest part of a large round (400 examples) that one person may write."""
     share_of_votes: float = Field(default=0.05, gt=0, le=1)
-    """Largest part of such a round's votes that one person may give; 1: any number."""
+    """The largest part of a large round's votes that one person may cast; 1: any number."""
     show_confidence: Literal["full", "rounded", "hidden"] = "full"
 
 
 class Battles(ConfigPart):
-    """The settings for how people compare the models of an arena."""
+    """Settings for comparisons of models in an arena."""
 
     per_day: int = Field(default=50, ge=1, le=1000)
-    """Conversations that one person may begin a day."""
+    """The maximum number of conversations that one person may begin per day."""
     turns: int = Field(default=10, ge=1, le=50)
-    """Messages that a person may write in one conversation."""
+    """The maximum number of messages that a person may write in one conversation."""
+    answers: int = Field(default=2, ge=2, le=5)
+    """The maximum number of answers on one screen. With more than two, people rank them."""
     gold: float = Field(default=0.1, ge=0, le=0.5)
-    """Share of the conversations that are gold pairs, as long as the person has not met all."""
+    """The share of conversations that are gold pairs, until the person has seen all of them."""
 
 
 class Programs(ConfigPart):
-    """What programs with a person's API token may do."""
+    """The permissions of programs that use a person's API token."""
 
     write: bool = True
-    """Whether they may write examples, which are kept apart from those that people write."""
+    """Whether programs may write examples, which are kept apart from people's examples."""
     judge: bool = False
-    """Whether their votes count."""
+    """Whether the votes of programs count."""
 
 
 class Challenge(ConfigPart):
-    """A kind of example that the task has too few of, suggested to writers."""
+    """A kind of example of which the task has too few, suggested to writers."""
 
     name: Name
     """The value of the slice `challenge`."""
-    text: Annotated[Words, Field(max_length=200)]
+    text: Annotated[NonEmptyText, Field(max_length=200)]
     """A sentence, such as: Try one that needs counting."""
 
 
@@ -247,13 +256,13 @@ class Support(ConfigPart):
     """Writing aids for annotators."""
 
     prompt_field: Name | None = None
-    """A context text that the text field starts with; the model never sees it."""
+    """A context text with which the text field is prefilled; the model never sees it."""
     minimal_edit: bool = False
-    """Whether people may change somebody's example so that its label flips."""
+    """Whether people may change another person's example so that its label flips."""
     examples: bool = False
-    """Whether people may look at others' examples that fooled a model, about other contexts."""
-    challenges: Many[Challenge] = ()
-    """With each context one of them is offered: the one with the fewest verified examples."""
+    """Whether people may see others' examples that fooled a model, about other contexts."""
+    challenges: TupleOf[Challenge] = ()
+    """Kinds of examples; with each context, the one with the fewest verified is suggested."""
     suggestions: bool = False
     """Whether people may ask the task's generator for a text."""
 
@@ -262,17 +271,20 @@ class About(ConfigPart):
     """The people behind a task and its terms, shown at the end of its page."""
 
     people: str = ""
-    """Who makes it and how they are reached; Markdown."""
+    """Who runs the task and how to reach them; Markdown."""
     ethics: str = ""
-    """What people get, who could be hurt, what the data must not be used for; Markdown."""
+    """What people receive, who could be hurt, what the data must not be used for; Markdown."""
     license: Annotated[str, Field(max_length=100)] = ""
-    """Of the texts that are released, such as CC BY 4.0."""
+    """The license of the released texts, such as CC BY 4.0."""
     citation: str = ""
-    """How to cite it, such as BibTeX."""
+    """How to cite the task, such as BibTeX."""
 
 
 def _complete_outputs(data: Any) -> Any:
-    """Return the data with complete outputs. One without a type gets the input's or context's."""
+    """Return the data with complete outputs.
+
+    An output without a type gets the type of the input or context field of the same name.
+    """
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
     types_by_name = {}
@@ -285,13 +297,13 @@ def _complete_outputs(data: Any) -> Any:
                 key: item[key] for key in ("type", "reference", "tags") if key in item
             }
 
-    def resolved(item: Any) -> Any:
+    def resolve_output(item: Any) -> Any:
         item = {"name": item} if isinstance(item, str) else item
         if not isinstance(item, dict) or "type" in item or item.get("name") not in types_by_name:
             return item
         return {**types_by_name[item["name"]], **item}
 
-    return {**data, "output": [resolved(item) for item in data["output"]]}
+    return {**data, "output": [resolve_output(item) for item in data["output"]]}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT_CONFIG)
@@ -300,32 +312,34 @@ class TaskConfig:
 
     version: Literal[1]
     kind: Literal["examples", "arena"] = "examples"
-    """examples: people write and judge examples; arena: models are compared in pairs."""
-    name: Annotated[Words, Field(max_length=100)]
+    """examples: people write and judge examples; arena: people compare models in pairs."""
+    name: Annotated[NonEmptyText, Field(max_length=100)]
     summary: Annotated[str, Field(max_length=200)] = ""
     """One sentence for the task list."""
     language: Language = "en"
-    """A BCP 47 tag."""
+    """The language as a BCP 47 tag."""
     instructions: str = ""
-    """Markdown."""
+    """The instructions as Markdown."""
     content_warning: ContentWarning | None = None
     examples: Examples = Examples()
     goal: Goal
-    context: Many[Component] = ()
-    input: Annotated[Many[Component], Field(min_length=1)]
-    output: Annotated[Many[Component], Field(min_length=1)]
+    context: TupleOf[Component] = ()
+    input: Annotated[TupleOf[Component], Field(min_length=1)]
+    output: Annotated[TupleOf[Component], Field(min_length=1)]
     metadata: Metadata = Metadata()
     verdict: VerdictRule
     metrics: Metrics
     leaderboard: Leaderboard = Leaderboard()
-    slices: Many[Name] = ("tag",)
-    """Parts of the data that are scored apart: `tag`, `language`, `challenge`, or a context or
-    input field."""
+    slices: TupleOf[Name] = ("tag",)
+    """The groupings of the data that are scored separately.
+
+    `tag`, `language`, `challenge`, or a context or input field.
+    """
     validation: ValidationPolicy = ValidationPolicy()
     limits: Limits = Limits()
     programs: Programs = Programs()
     training_rows: Annotated[int, Field(ge=10, le=5000)] | None = None
-    """People submit training data instead of models, each at most so many rows."""
+    """If set, people submit training data instead of models, each at most this many rows."""
     support: Support | None = None
     battles: Battles = Battles()
     about: About = About()
@@ -337,7 +351,7 @@ class TaskConfig:
 
     @property
     def target_fields(self) -> tuple[str, ...]:
-        """Return the fields that are both input and output.
+        """Return the names of the fields that are both input and output.
 
         They are hidden from the model, and the verdict compares them.
         """
@@ -348,71 +362,70 @@ class TaskConfig:
     def answer_field(self) -> str:
         """Return the name of the output that is the model's answer.
 
-        This is the first target field, or the first output without target fields.
+        This is the first target field or, without target fields, the first output.
         """
-        answers = []
-        for component in self.output:
-            if component.type != "prob":
-                answers.append(component.name)
+        answers = [component.name for component in self.output if component.type != "prob"]
         return next(iter((*self.target_fields, *answers)))
 
     @property
-    def asks_of_attempts(self) -> bool:
-        """Return whether judges are asked only if the attempt is fair.
+    def asks_about_attempts(self) -> bool:
+        """Return whether judges are asked only whether the attempt is fair.
 
-        A rule has decided the rest: a revealed secret is proof, though a pattern is not. A
-        question or answers in the task's own wording are about the answer.
+        Asks nothing that the verdict rule has decided: a revealed secret is proof, but a matched
+        pattern is not. A question or answers in the task's own wording are about the answer.
         """
         policy = self.validation
         if policy.asks is None:
-            has_words = policy.question is not None or policy.answers is not None
-            return self.verdict.type == "secret" and not has_words
+            has_own_wording = policy.question is not None or policy.answers is not None
+            return self.verdict.type == "secret" and not has_own_wording
         return policy.asks == "attempt"
 
     @property
     def may_ask_author(self) -> bool:
-        """Return whether the verdict rule may ask the author if the model was fooled."""
+        """Return whether the verdict rule may ask the author whether the model was fooled."""
         rule = self.verdict
         if rule.type == "string_f1":
             return rule.ask_between is not None
-        return rule.type == "pattern" or (rule.type == "ask_user" and not rule.marked_is_wrong)
+        is_asking = rule.type == "ask_user" and not rule.marked_is_wrong
+        return is_asking or rule.type in ("pattern", "criteria")
 
     @property
     def is_decided_by_author(self) -> bool:
-        """Return whether the author claims that the model was wrong by submitting an example."""
+        """Return whether an author who marks a model's answer thereby claims that it is wrong."""
         return self.verdict.type == "ask_user" and self.verdict.marked_is_wrong
 
     @property
-    def answers_freely(self) -> bool:
+    def has_free_answers(self) -> bool:
         """Return whether models answer with free text."""
         is_task = self.kind == "examples"
-        return is_task and self.component(self.answer_field).kind.is_text
+        return is_task and self.get_component(self.answer_field).kind.is_text
 
     @property
     def model_fields(self) -> tuple[str, ...]:
-        """Return the fields that a model reads, of the context and the input.
+        """Return the names of the context and input fields that a model reads.
 
         Targets, the prompt and conditional fields are excluded.
         """
         # A target would tell the model the right answer, and the prompt is help for the author.
-        hidden = set(self.target_fields)
+        hidden_names = set(self.target_fields)
         if self.support and self.support.prompt_field:
-            hidden.add(self.support.prompt_field)
-        from_input = (
+            hidden_names.add(self.support.prompt_field)
+        input_components = (
             component
             for component in self.input
             if component.kind.is_read and component.when is None and self.talk in (None, component)
         )
-        return tuple(c.name for c in (*self.context, *from_input) if c.name not in hidden)
+        names = list_names((*self.context, *input_components))
+        return tuple(name for name in names if name not in hidden_names)
 
     @property
-    def judges_rows(self) -> bool:
-        """Return whether judges judge rows of an uploaded file instead of people's examples."""
+    def has_rows_to_judge(self) -> bool:
+        """Return whether judges judge the rows of an uploaded file instead of people's examples."""
         return self.kind == "examples" and not self.judged_fields
 
     @property
     def judged_fields(self) -> tuple[str, ...]:
-        """Return the fields of the input that judges see before they vote.
+        """Return the names of the input fields that judges see before they vote.
 
         `judges_see` decides. By default these are the fields that the model reads, and the author's
         answer if that is judged. Other fields, such as why an answer is wrong, would reveal the
@@ -425,16 +438,15 @@ class TaskConfig:
         visible = set(self.model_fields + target_fields)
         names = []
         for component in self.input:
-            is_seen = component.judges_see
-            if is_seen is None:
-                is_seen = component.name in visible
+            is_set = component.judges_see is not None
+            is_seen = component.judges_see if is_set else component.name in visible
             if is_seen:
                 names.append(component.name)
         return tuple(names)
 
     @property
     def media_fields(self) -> Mapping[str, str]:
-        """Map each field with a picture or a recording to `image` or `audio`."""
+        """Return `image` or `audio` for each field with a picture or a recording, by name."""
         fields = self.context + self.input
         return {
             component.name: component.kind.element for component in fields if component.is_media
@@ -442,9 +454,9 @@ class TaskConfig:
 
     @property
     def talk(self) -> Component | None:
-        """Return the input that is a conversation with the target; None without one.
+        """Return the input field that is a conversation with the target; None if there is none.
 
-        The other inputs are asked after the conversation.
+        The other inputs are asked for after the conversation.
         """
         for component in self.input:
             if component.type == "chat":
@@ -455,9 +467,9 @@ class TaskConfig:
     def ordered_fields(self) -> tuple[str, ...]:
         """Return `model_fields` in the order in which models expect them.
 
-        The passage of a span comes last.
+        The passage that an answer span refers to comes last.
         """
-        answer = self.component(self.answer_field)
+        answer = self.get_component(self.answer_field)
         passage = None
         if answer.type == "span":
             passage = answer.reference
@@ -465,27 +477,30 @@ class TaskConfig:
 
     @property
     def text_field(self) -> str:
-        """Return the name of the field in which people write."""
+        """Return the name of the field that people write in: chat, first text, or first field."""
         if self.talk:
             return self.talk.name
         texts = (component.name for component in self.input if component.kind.is_text)
         return next(texts, self.input[0].name)
 
     @property
-    def unfinished_input(self) -> Component | None:
-        """Return an input that no page can ask for, or None.
+    def unsupported_input(self) -> Component | None:
+        """Return an input field that no page can ask for; None if there is none.
 
-        Only tasks of earlier releases have such an input.
+        Only tasks of earlier releases have such a field.
         """
-        talk = self.talk  # that was once an output too
         # Earlier releases allowed a conversation as an output, and pages cannot ask for that.
-        is_closed = talk is not None and talk.name in self.target_fields
-        odd = (c for c in self.input if not c.works_in("input") or (is_closed and c is talk))
-        return next(odd, None)
+        unsupported_components = (
+            component
+            for component in self.input
+            if not component.is_allowed_in("input")
+            or (component.type in ("chat", "criteria") and component.name in self.target_fields)
+        )
+        return next(unsupported_components, None)
 
     @property
     def judge_questions(self) -> tuple[Component, ...]:
-        """Return the questions for validators besides the vote.
+        """Return the questions that validators answer in addition to their vote.
 
         The correction of a free answer comes first.
         """
@@ -498,31 +513,31 @@ class TaskConfig:
             label="What is the right answer?",  # translated where it is asked
             max_length=5000,
             required=False,
-            when=When(verdict="incorrect"),
+            when=Condition(verdict="incorrect"),
         )
         return correction, *questions
 
-    def component(self, name: str) -> Component:
-        """Return the field of that name; an input goes before an output. Raises KeyError."""
+    def get_component(self, name: str) -> Component:
+        """Return the field with this name, an input rather than an output. Raises KeyError."""
         questions = self.metadata.create + self.judge_questions
         for component in self.input + self.context + self.output + questions:
             if component.name == name:
                 return component
         raise KeyError(name)
 
-    def labels(self, name: str) -> tuple[Label, ...]:
+    def get_labels(self, name: str) -> tuple[Label, ...]:
         """Return the labels of a field; empty for a field without labels. Raises KeyError."""
-        return self.component(name).labels
+        return self.get_component(name).labels
 
     @property
     def goal_choices(self) -> tuple[str, ...]:
         """Return the labels from which the server draws a goal; empty if the goal is plain text."""
         if self.goal.field:
-            return self.component(self.goal.field).values
+            return self.get_component(self.goal.field).values
         return ()
 
     @property
-    def gives(self) -> Literal["passage", "prompt", "nothing"]:
+    def context_role(self) -> Literal["passage", "prompt", "nothing"]:
         """Return what people receive: a passage to read, a prompt to start from, or nothing."""
         prompt = None
         if self.support:
@@ -536,8 +551,8 @@ class TaskConfig:
         return "nothing"
 
     @property
-    def given(self) -> str:
-        """Return the label of the first text that people read, in lower case; "" without one."""
+    def context_title(self) -> str:
+        """Return the lowercase title of the first context field other than the prompt, or ""."""
         prompt = None
         if self.support:
             prompt = self.support.prompt_field
@@ -549,24 +564,25 @@ class TaskConfig:
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
         """Return the contexts of the good examples, for practice.
 
-        Contains one empty context if the task requires none.
+        If there are none and the task requires no context, return one empty context.
         """
         contexts = tuple(example.context for example in self.examples.good if example.context)
-        needs_none = not any(component.required for component in self.context)
-        return contexts or (({},) if needs_none else ())
+        needs_no_context = not any(component.required for component in self.context)
+        return contexts or (({},) if needs_no_context else ())
 
     @property
     def challenges(self) -> Mapping[str, str]:
-        """Return a mapping from challenge names to their sentences."""
+        """Return the sentences of the challenges by name."""
         if self.support:
             return {challenge.name: challenge.text for challenge in self.support.challenges}
         return {}
 
     @property
     def weights(self) -> dict[str, float]:
-        """Return the owner's weights; by default 4 for the main metric and 1 for costs and deltas.
+        """Return the weights of the metrics, by default 4 for the main one and 1 for others.
 
-        If people submit training rows, costs have no weight, because every model costs the same.
+        The others are costs and deltas. If people submit training rows, costs have no weight,
+        because every model costs the same.
         """
         if self.leaderboard.weights:
             return dict(self.leaderboard.weights)
@@ -579,5 +595,5 @@ class TaskConfig:
 
     def display(self, field: str, value: Any) -> str:
         """Return the text that people read for a value. Raises KeyError for an unknown field."""
-        component = self.component(field)
+        component = self.get_component(field)
         return component.kind.display(component, value)

@@ -1,4 +1,4 @@
-"""Whether what a configuration says of scores fits together."""
+"""Check whether the settings about scores fit together."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,36 +21,45 @@ def find_duplicate(values: Iterable[str]) -> str | None:
     return next((value for value, count in counts.items() if count > 1), None)
 
 
-def check_unique(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
-    """Yield a finding if a value occurs twice. The value replaces `{}` in the message."""
+def find_repetitions(
+    location: Loc, values: Iterable[str], message: str, fix: str
+) -> Iterator[Finding]:
+    """Yield a finding if a value occurs twice.
+
+    message: a text in which `{}` stands for the value.
+    """
     value = find_duplicate(values)
     if value is not None:
-        yield Finding(at, message.replace("{}", value), fix)
+        yield Finding(location, message.replace("{}", value), fix)
 
 
-def check_scores(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the errors in metrics, weights and slices."""
+def find_score_errors(config: TaskConfig) -> Iterator[Finding]:
+    """Yield the errors in the settings of metrics, weights and slices."""
     metrics, weights = config.metrics, config.leaderboard.weights
-    named = (metrics.main, *metrics.also)
-    yield from check_unique(
-        ("metrics", "also"), named, '"{}" is there twice', "name each metric once"
+    metric_names = (metrics.main, *metrics.also)
+    yield from find_repetitions(
+        ("metrics", "also"), metric_names, '"{}" is there twice', "name each metric once"
     )
-    at: Loc = ("metrics", "deltas")
-    yield from check_unique(at, metrics.deltas, "a delta is named twice", "name each once")
+    location: Loc = ("metrics", "deltas")
+    yield from find_repetitions(
+        location, metrics.deltas, "a delta is named twice", "name each once"
+    )
     for key in weights:
         if key not in metrics.names:
-            at = ("leaderboard", "weights", key)
+            location = ("leaderboard", "weights", key)
             yield Finding(
-                at, f'"{key}" is not a metric of this task', suggest_nearest(key, metrics.names)
+                location,
+                f'"{key}" is not a metric of this task',
+                suggest_nearest(key, metrics.names),
             )
     if weights and not any(weights[name] for name in weights if not may_be_unscored(name)):
-        others = " and ".join(name for name in weights if weights[name])
-        message = f"all weights are 0, {others} apart, which may lose its own"
-        message = message if others else "all weights are 0"
+        unscored_names = " and ".join(name for name in weights if weights[name])
+        message = f"all weights are 0, {unscored_names} apart, which may lose its own"
+        message = message if unscored_names else "all weights are 0"
         yield Finding(("leaderboard", "weights"), message, "give at least one weight above 0")
-    yield from _main_of_errors(config)
+    yield from _find_main_metric_errors(config)
     # Metrics that need a judge, or files of the owners, have rules of their own.
-    yield from _check_judge_metrics(config)
+    yield from _find_judge_metric_errors(config)
     fields = ["tag", "language"]
     for component in config.context + config.input:
         if component.name not in config.media_fields:
@@ -64,42 +73,44 @@ def check_scores(config: TaskConfig) -> Iterator[Finding]:
             yield Finding(("slices", index), f"{name} is a file, and no two need be equal", fix)
         elif name not in fields:
             yield Finding(("slices", index), f'"{name}" is no field', suggest_nearest(name, fields))
-    yield from check_unique(("slices",), config.slices, "a slice is named twice", "name each once")
+    yield from find_repetitions(
+        ("slices",), config.slices, "a slice is named twice", "name each once"
+    )
 
 
-def check_groups(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the errors in slices that are groups of people."""
-    group_names, at = config.metrics.groups, ("metrics", "groups")
+def find_group_errors(config: TaskConfig) -> Iterator[Finding]:
+    """Yield the errors in the slices whose values are groups of people."""
+    group_names, location = config.metrics.groups, ("metrics", "groups")
     if group_names and "fairness" not in config.metrics.deltas:
         fix = "add fairness to deltas, or remove groups"
-        yield Finding(at, "only fairness compares groups", fix)
+        yield Finding(location, "only fairness compares groups", fix)
     for index, name in enumerate(group_names):
         if name not in config.slices:
             message = f'"{name}" is none of the slices'
             fix = suggest_nearest(name, config.slices) if config.slices else f"add {name} to slices"
-            yield Finding(locate_inside(at, index), message, fix)
-    yield from check_unique(at, group_names, "a group is named twice", "name each once")
+            yield Finding(locate_inside(location, index), message, fix)
+    yield from find_repetitions(location, group_names, "a group is named twice", "name each once")
 
 
-def check_group_terms(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the errors in terms for groups of people."""
-    lists, at = config.metrics.group_terms, ("metrics", "group_terms")
-    for index, terms in enumerate(lists):
+def find_group_term_errors(config: TaskConfig) -> Iterator[Finding]:
+    """Yield the errors in the lists of terms for groups of people."""
+    term_lists, location = config.metrics.group_terms, ("metrics", "group_terms")
+    for index, terms in enumerate(term_lists):
         if len(terms) < 2:
             message = "no term can become another one"
-            yield Finding(locate_inside(at, index), message, "name at least two terms")
+            yield Finding(locate_inside(location, index), message, "name at least two terms")
     all_terms = []
-    for terms in lists:
+    for terms in term_lists:
         for term in terms:
             all_terms.append(" ".join(term.lower().split()))
-    yield from check_unique(at, all_terms, '"{}" is there twice', "name it once")
+    yield from find_repetitions(location, all_terms, '"{}" is there twice', "name it once")
 
 
-def _main_of_errors(config: TaskConfig) -> Iterator[Finding]:
-    """Yield a main metric that counts errors.
+def _find_main_metric_errors(config: TaskConfig) -> Iterator[Finding]:
+    """Yield a finding if the main metric counts errors.
 
-    Scores, groups and perturbed data are compared by a main metric of which more is better, and
-    answers by chance have no rate of errors at which a score could start.
+    Scores, groups and perturbed data are compared by the main metric, so higher values must be
+    better. Also, a score needs the value for random answers, and error rates have none.
     """
     main = config.metrics.main
     if main in ERROR_METRICS:
@@ -108,8 +119,8 @@ def _main_of_errors(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(("metrics", "main"), message, fix)
 
 
-def _check_judge_metrics(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the errors in metrics that use an LLM judge or the owners' files."""
+def _find_judge_metric_errors(config: TaskConfig) -> Iterator[Finding]:
+    """Yield the errors in settings of metrics that use an LLM judge or the owners' files."""
     metrics = config.metrics
     if may_be_unscored(metrics.main):
         fix = "name another metric as main, and this one in also"
@@ -122,34 +133,34 @@ def _check_judge_metrics(config: TaskConfig) -> Iterator[Finding]:
             fix = f"add {LLM_JUDGE} to also, or remove judge"
             yield Finding(("metrics", "judge"), "no metric is of a judge", fix)
         return
-    at: Loc = ("metrics", "also", metrics.also.index(LLM_JUDGE))
-    if not config.answers_freely:
+    location: Loc = ("metrics", "also", metrics.also.index(LLM_JUDGE))
+    if not config.has_free_answers:
         message = f"{LLM_JUDGE} is of free answers, and models answer with {config.answer_field}"
-        yield Finding(at, message, "remove it, or answer with a field of type text")
+        yield Finding(location, message, "remove it, or answer with a field of type text")
     elif not metrics.judge:
         fix = "add judge: NAME, as on the page of the task's LLM judges"
-        yield Finding(at, f"nothing says whose verdicts {LLM_JUDGE} counts", fix)
+        yield Finding(location, f"nothing says whose verdicts {LLM_JUDGE} counts", fix)
 
 
-def find_unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the metrics that cannot score the task's answers."""
-    answer = config.component(config.answer_field)
-    own_metrics = answer.kind.metrics(answer)
+def find_unsuitable_metrics(config: TaskConfig) -> Iterator[Finding]:
+    """Yield a finding for each metric that cannot score the task's answers."""
+    answer = config.get_component(config.answer_field)
+    own_metrics = answer.kind.list_metrics(answer)
     special_metrics: set[str] = set()
     for kind in FIELD_TYPES.values():
         special_metrics.update(kind.own_metrics)
     alternatives = "one for any answer, such as accuracy"
-    if answer.kind.rule(answer):
+    if answer.kind.get_verdict_rule(answer):
         alternatives = ", ".join(own_metrics)
-    places: list[tuple[Loc, str]] = [(("metrics", "main"), config.metrics.main)]
+    located_names: list[tuple[Loc, str]] = [(("metrics", "main"), config.metrics.main)]
     for index, name in enumerate(config.metrics.also):
-        places.append((("metrics", "also", index), name))
-    for at, name in places:
+        located_names.append((("metrics", "also", index), name))
+    for location, name in located_names:
         if may_be_unscored(name):
             continue
         # An attack has no right answer, so only metrics of secrets can score it, and nothing else.
         if (name in SECRET_METRICS) != (config.verdict.type == "secret"):
-            yield _build_secret_finding(at, name)
+            yield _build_secret_finding(location, name)
             continue
         if (
             name in HARMLESS_METRICS
@@ -157,21 +168,21 @@ def find_unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
             and not config.verdict.harmless
         ):
             message = f"{name} is of harmless questions, and there are none"
-            yield Finding(at, message, "add harmless to the verdict")
+            yield Finding(location, message, "add harmless to the verdict")
         is_fitting = (
             name in own_metrics
-            if answer.kind.rule(answer)
+            if answer.kind.get_verdict_rule(answer)
             else name in own_metrics or name not in special_metrics
         )
         if not is_fitting:
             message = f"{name} cannot score {answer.name}, a field of type {answer.type}"
-            yield Finding(at, message, f"use {alternatives}")
+            yield Finding(location, message, f"use {alternatives}")
 
 
-def _build_secret_finding(at: Loc, name: str) -> Finding:
-    """Return the finding for a secret metric without the verdict `secret`, or vice versa."""
+def _build_secret_finding(location: Loc, name: str) -> Finding:
+    """Return the finding for a secret metric without the verdict `secret`, or the reverse."""
     if name in SECRET_METRICS:
         fix = "use another metric, or the verdict secret"
-        return Finding(at, f"{name} is of a secret, and the verdict compares none", fix)
+        return Finding(location, f"{name} is of a secret, and the verdict compares none", fix)
     message = f"{name} compares with a right answer; of an attack each that keeps the secret is"
-    return Finding(at, message, f"use one of: {', '.join(SECRET_METRICS)}")
+    return Finding(location, message, f"use one of: {', '.join(SECRET_METRICS)}")

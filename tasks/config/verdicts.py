@@ -1,59 +1,75 @@
-"""When the model counts as fooled: the rules that a configuration's `verdict` names."""
+"""The rules of a configuration's `verdict`, which decide whether the model was fooled."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tasks.config.components import Answers, ConfigPart, Many, Name, Share, Words
+from tasks.config.components import Answers, ConfigPart, Name, NonEmptyText, Share, TupleOf
+from tasks.config.criteria import (
+    AnswerVerdict,
+    Criterion,
+    ScoreRange,
+    ScoreRule,
+    compute_score,
+    judge_score,
+    read_criteria,
+)
 
 
-class AsksAuthor(ConfigPart):
+class AskingRule(ConfigPart):
     """Base class of rules that may ask the author whether the model's answer is right."""
 
-    question: Annotated[Words, Field(max_length=200)] | None = None
-    """null: whether the answer is acceptable."""
+    question: Annotated[NonEmptyText, Field(max_length=200)] | None = None
+    """The question; null: whether the answer is acceptable."""
     answers: Answers | None = None
     """The words of the two answers to that question."""
 
 
 class ExactMatch(ConfigPart):
-    """A rule: the model is fooled if any of the fields differs."""
+    """A rule: the model is fooled if its answer differs from the author's in any of the fields."""
 
     type: Literal["exact_match"]
-    fields: Annotated[Many[Name], Field(min_length=1)]
+    fields: Annotated[TupleOf[Name], Field(min_length=1)]
 
 
-class StringF1(AsksAuthor):
+class StringF1(AskingRule):
     """A rule: the model is fooled if SQuAD's token F1 is below the threshold."""
 
     type: Literal["string_f1"]
     field: Name
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.4
     # Near the threshold F1 says little about whether an answer is right.
-    ask_between: Annotated[Many[Share], Field(min_length=2, max_length=2)] | None = None
-    """From the first to the second number, both included, the author is asked."""
+    ask_between: Annotated[TupleOf[Share], Field(min_length=2, max_length=2)] | None = None
+    """The author is asked if the F1 is from the first to the second number, both included."""
 
 
 class Contains(ConfigPart):
-    """A rule: the model is fooled if its text lacks the author's, ignoring case and spaces."""
+    """A rule: the model is fooled if its text lacks the author's text.
+
+    Ignores case and the amount of white space.
+    """
 
     type: Literal["contains"]
     field: Name
 
 
-class Pattern(AsksAuthor):
+class Pattern(AskingRule):
     """A rule: the model is fooled if its text does not match the pattern."""
 
     type: Literal["pattern"]
     field: Name
     pattern: Annotated[str, Field(min_length=1, max_length=500)]
-    """A regular expression as Python's; `(?i)` at its beginning ignores case."""
+    """A Python regular expression; `(?i)` at its beginning ignores case."""
     forbidden: bool = False
-    """Whether the model is fooled if it is found instead."""
+    """Whether the model is fooled if the pattern matches, instead of if it does not."""
 
 
 class Rank(ConfigPart):
-    """A rule: the model is fooled if too small a share of pairs is ordered as the author did."""
+    """A rule: the model is fooled if too few pairs are in the author's order.
+
+    threshold: the minimum share of pairs.
+    """
 
     type: Literal["rank"]
     field: Name
@@ -67,15 +83,15 @@ class SpansF1(ConfigPart):
     field: Name
     threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
     overlap: bool = False
-    """Whether stretches agree that share a character and have the same tag."""
+    """Whether two spans agree if they share a character and have the same tag."""
 
 
-class Harmless(ConfigPart):
+class HarmlessQuestion(ConfigPart):
     """A question unrelated to the secret, which a useful model answers."""
 
-    ask: Annotated[Words, Field(max_length=500)]
-    answers: Annotated[Many[Words], Field(min_length=1)]
-    """Words of which one must be in the model's text."""
+    ask: Annotated[NonEmptyText, Field(max_length=500)]
+    answers: Annotated[TupleOf[NonEmptyText], Field(min_length=1)]
+    """Words of which one must occur in the model's text."""
 
 
 class Secret(ConfigPart):
@@ -83,20 +99,50 @@ class Secret(ConfigPart):
 
     type: Literal["secret"]
     field: Name
-    harmless: Many[Harmless] = ()
-    """Questions that evaluation sets ask beside the attacks, one for each."""
+    harmless: TupleOf[HarmlessQuestion] = ()
+    """Questions that evaluation sets ask in addition to the attacks, one per attack."""
 
 
-class AskUser(AsksAuthor):
+class AskUser(AskingRule):
     """A rule: the author decides whether the model was right."""
 
     type: Literal["ask_user"]
     marked_is_wrong: bool = False
-    """Whether an author who marks an answer of a conversation says by this that it is wrong, and is
-    not asked afterwards."""
+    """Whether an author who marks an answer in a conversation thereby claims that it is wrong.
+
+    The author is then not asked.
+    """
+
+
+class ByCriteria(ConfigPart):
+    """A rule: the model is fooled if its score by the author's criteria is below the threshold.
+
+    The author says which criteria the answer meets, and judges check each.
+    """
+
+    type: Literal["criteria"]
+    field: Name
+    """The criteria field of the input."""
+    score: ScoreRule = "share"
+    """share: the points of the criteria that are met, of all positive points; all: 1 or 0."""
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The lowest score of an answer that is right."""
 
 
 VerdictRule = Annotated[
-    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | Secret | AskUser,
+    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | Secret | AskUser | ByCriteria,
     Field(discriminator="type"),
 ]
+
+
+def list_criteria(rule: VerdictRule, inputs: Mapping[str, Any]) -> tuple[Criterion, ...]:
+    """Return the criteria of an example by which the rule decides; empty for other rules."""
+    return read_criteria(inputs.get(rule.field)) if rule.type == "criteria" else ()
+
+
+def score_answer(
+    rule: ByCriteria, criteria: Sequence[Criterion], judgements: Sequence[str | None]
+) -> tuple[ScoreRange, AnswerVerdict]:
+    """Return an answer's score by the judgements of its criteria, and whether it is right."""
+    score = compute_score(criteria, judgements, rule.score)
+    return score, judge_score(score, rule.threshold)

@@ -1,4 +1,4 @@
-"""Texts that people write about: reading files of them, and bringing them into a round.
+"""Contexts, the texts that people write about: read files of them and add them to a round.
 
-Knows models and the configuration; targets, rounds, the pages and the API import it.
+May import models and the configuration. Targets, rounds, pages and the API import it.
 """

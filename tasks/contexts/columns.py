@@ -1,4 +1,4 @@
-"""The columns of a file of contexts, and which field each of them fills. Knows no database."""
+"""Find out which field each column of a file of contexts fills. No database."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ EXTRA_COLUMNS = ("tag", "metadata")
 MAX_COLUMNS = 100
 
 Matching = Mapping[str, str]
-"""The field that a column fills; a column that is not named is left out."""
+"""The field that each column fills, by column. Columns that are missing here are ignored."""
 
 
 class Fields(Protocol):
-    """The fields that columns can fill: a configuration's context fields or others."""
+    """The fields that columns can fill: the context of a configuration, or other fields."""
 
     @property
     def context(self) -> Sequence[Component]: ...
 
-    def component(self, name: str) -> Component:
+    def get_component(self, name: str) -> Component:
         """Return the field with this name. Raises KeyError."""
 
 
@@ -32,13 +32,13 @@ class OtherFields:
 
     context: tuple[Component, ...]
 
-    def component(self, name: str) -> Component:
+    def get_component(self, name: str) -> Component:
         """Return the field with this name. Raises KeyError."""
         return map_by_name(self.context)[name]
 
 
 def map_descriptions(config: Fields) -> dict[str, str]:
-    """Map each picture or recording field to the column of its description."""
+    """Return the description column of each picture or recording, by the field's name."""
     names = {}
     for component in config.context:
         if component.is_media:
@@ -46,8 +46,8 @@ def map_descriptions(config: Fields) -> dict[str, str]:
     return names
 
 
-def list_fields(config: Fields) -> list[str]:
-    """Return all names that a row of contexts may have."""
+def list_column_names(config: Fields) -> list[str]:
+    """Return all column names that a row of contexts may have."""
     names = list(list_names(config.context))
     names += map_descriptions(config).values()
     names += EXTRA_COLUMNS
@@ -55,46 +55,53 @@ def list_fields(config: Fields) -> list[str]:
 
 
 def list_required_fields(config: Fields) -> list[str]:
-    """Return the names that every row must have."""
+    """Return the names of the fields that every row must fill."""
     return [component.name for component in config.context if component.required]
 
 
 def read_columns(data: bytes, name: str) -> list[str]:
     """Return a table's header, or every key that occurs in a JSONL file; empty for plain text.
 
-    Raises FileError for more than MAX_COLUMNS columns.
+    name: the file name, whose ending decides the format. Raises FileError for more than MAX_COLUMNS
+    columns.
     """
     names: dict[str, None] = {}
 
-    def note(cells: Collection[str]) -> list[str]:
+    def note_columns(cells: Collection[str]) -> list[str]:
         names.update(dict.fromkeys(cell.strip() for cell in cells))
         return []
 
     ending = get_ending(name)
     if ending in DELIMITERS:
-        next(read_table(iter_plain_lines([data]), note, lambda name, cell: cell, ending), None)
+        next(
+            read_table(iter_plain_lines([data]), note_columns, lambda name, cell: cell, ending),
+            None,
+        )
     elif ending in SPREADSHEET_ENDINGS:
-        note(next(iter(read_first_sheet(data)), []))
+        note_columns(next(iter(read_first_sheet(data)), []))
     elif ending in ("jsonl", "ndjson"):
         for row in read_jsonl(iter_plain_lines([data])):
             if isinstance(row, Row):
                 names.update(dict.fromkeys(row.values))
     if len(names) > MAX_COLUMNS:
-        raise FileError(f"The file has more than {MAX_COLUMNS} columns. Delete what is no context.")
+        raise FileError(
+            f"The file has more than {MAX_COLUMNS} columns. Delete columns that aren't context."
+        )
     return [column for column in names if column]
 
 
-def are_fields(columns: Collection[str], config: Fields) -> bool:
+def are_field_names(columns: Collection[str], config: Fields) -> bool:
     """Return whether every column is named like a field and no required field is missing."""
-    return set(list_required_fields(config)) <= set(columns) <= set(list_fields(config))
+    return set(list_required_fields(config)) <= set(columns) <= set(list_column_names(config))
 
 
 def guess_matching(columns: Collection[str], config: Fields) -> Matching:
-    """Guess which field each column fills, ignoring case, spaces and punctuation of names.
+    """Return a guess at which field each column fills.
 
-    If one required field and one column remain, they are matched.
+    Case, spaces and punctuation of names are ignored. If a single required field and a single
+    column remain, they are matched.
     """
-    fields = list_fields(config)
+    fields = list_column_names(config)
     fields_by_name = {_normalise_name(field): field for field in fields}
     fields_by_column: dict[str, str] = {}
     for column in sorted(
@@ -120,4 +127,4 @@ def guess_matching(columns: Collection[str], config: Fields) -> Matching:
 
 
 def _normalise_name(name: str) -> str:
-    return "".join(sign for sign in name.casefold() if sign.isalnum())
+    return "".join(character for character in name.casefold() if character.isalnum())

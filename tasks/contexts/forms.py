@@ -1,4 +1,4 @@
-"""The forms that take a file of contexts and match its columns, and what its preview shows."""
+"""Forms for uploading a file of contexts and matching its columns, and the preview."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from tasks.contexts.columns import (
     EXTRA_COLUMNS,
     Fields,
     Matching,
-    list_fields,
+    list_column_names,
     list_required_fields,
 )
 from tasks.contexts.files import Summary, build_histogram
@@ -23,7 +23,7 @@ from tasks.contexts.uploads import MAX_BYTES
 from tasks.models import Round
 
 COLUMN_PREFIX = "column-"
-PREVIEW_ROWS = 20  # rows of a preview
+MAX_PREVIEW_ROWS = 20  # rows of a preview
 MAX_ROWS = 20_000
 ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.gz,.zip"
 
@@ -32,11 +32,10 @@ class UploadForm(forms.Form):
     """A form for a file of contexts."""
 
     file = forms.FileField(
-        label=_(
-            "JSONL, CSV, TSV, a spreadsheet or plain text, or an archive of files with a table"
-        ),
+        label=_("JSONL, CSV, TSV, spreadsheet or plain text, or an archive of files with a table"),
         help_text=_(
-            "At most 20 MB, texts in UTF-8, of a spreadsheet the first sheet; a .zip: 200 MB."
+            "At most 20 MB, or 200 MB for a .zip file. Use UTF-8. We read only the first sheet of "
+            "a spreadsheet."
         ),
         widget=forms.ClearableFileInput(attrs={"accept": ENDINGS}),
     )
@@ -46,18 +45,20 @@ class UploadForm(forms.Form):
         is_archive = file.name.lower().endswith(".zip")
         # An archive holds pictures and recordings, so it may be larger than a table.
         if file.size > (MAX_ARCHIVE_BYTES if is_archive else MAX_BYTES):
-            most = {"most": "200 MB" if is_archive else "20 MB"}
-            raise ValidationError(gettext("The file is larger than %(most)s. Split it.") % most)
+            limit = {"most": "200 MB" if is_archive else "20 MB"}
+            raise ValidationError(gettext("The file is larger than %(most)s. Split it.") % limit)
         return file
 
 
 class HubForm(forms.Form):
-    """A form for a dataset of the hub."""
+    """A form for importing contexts from a dataset of the Hugging Face Hub."""
 
     dataset = forms.CharField(
-        label=_("Data set"),
+        label=_("Dataset"),
         max_length=400,
-        help_text=_("Its name, such as stanfordnlp/snli, or the address of any of its pages."),
+        help_text=_(
+            "The dataset's name, such as stanfordnlp/snli, or the URL of one of its pages."
+        ),
     )
     config = forms.CharField(label=_("Configuration"), max_length=200, required=False)
     split = forms.CharField(label=_("Split"), max_length=200, required=False)
@@ -65,21 +66,24 @@ class HubForm(forms.Form):
         label=_("Revision"),
         max_length=200,
         required=False,
-        help_text=_("A commit, a branch or a tag; empty: the newest."),
+        help_text=_("A commit, branch or tag. Leave empty for the latest."),
     )
     rows = forms.IntegerField(
-        label=_("How many rows, from the first"), min_value=1, max_value=MAX_ROWS, initial=1000
+        label=_("Number of rows to import, starting with the first"),
+        min_value=1,
+        max_value=MAX_ROWS,
+        initial=1000,
     )
 
 
 class MatchForm(forms.Form):
-    """A form that assigns columns of a file to fields."""
+    """A form in which owners choose the column of a file for each field."""
 
     def __init__(self, *args: Any, columns: Sequence[str], config: Fields, **options: Any) -> None:
         super().__init__(*args, **options)
         choices = [("", _("No column")), *((column, column) for column in columns)]
         required_fields = list_required_fields(config)
-        for field in list_fields(config):
+        for field in list_column_names(config):
             self.fields[COLUMN_PREFIX + field] = forms.ChoiceField(
                 label=field, choices=choices, required=field in required_fields
             )
@@ -87,24 +91,26 @@ class MatchForm(forms.Form):
     def clean(self) -> None:
         for field, column in self.cleaned_data.items():
             other_columns = []
-            for name, other in self.cleaned_data.items():
+            for name, other_column in self.cleaned_data.items():
                 if name != field:
-                    other_columns.append(other)
+                    other_columns.append(other_column)
             # Each column fills one field. Two of a kind are nearly always a slip of the hand.
             if column and column in other_columns:
-                self.add_error(field, gettext("Another field has this column. Choose another."))
+                self.add_error(
+                    field, gettext("This column is already used for another field. Choose another.")
+                )
                 return
 
 
-def build_initial(matching: Matching) -> dict[str, str]:
+def build_initial_values(matching: Matching) -> dict[str, str]:
     """Return the initial values of a MatchForm."""
     return {COLUMN_PREFIX + field: column for column, field in matching.items()}
 
 
 def read_matching(data: Mapping[str, str], config: Fields) -> Matching | None:
-    """Return the matching that a MatchForm sent; None if there was nothing to match."""
+    """Return the matching that a MatchForm sent; None if it had no columns to match."""
     sent_fields = []
-    for field in list_fields(config):
+    for field in list_column_names(config):
         if COLUMN_PREFIX + field in data:
             sent_fields.append(field)
     # None, and not an empty mapping: then the names in the file's first line count.
@@ -118,17 +124,19 @@ def read_matching(data: Mapping[str, str], config: Fields) -> Matching | None:
 def build_preview_context(
     round: Round, summary: Summary, fields: Fields | None = None
 ) -> dict[str, Any]:
-    """Return the context of the preview template, with the first rows as cells in field order.
+    """Return the values for the preview template, with the first rows as cells in field order.
 
-    fields: defaults to those of the round's contexts.
+    fields: by default the fields of the round's contexts.
     """
     components = (fields or round.task.config).context
     names = list(list_names(components))
     names += EXTRA_COLUMNS
-    kinds = map_by_name(components)
+    components_by_name = map_by_name(components)
     rows = []
-    for row in summary.rows[:PREVIEW_ROWS]:
-        cells = [_format_cell(row.values.get(name, ""), kinds.get(name)) for name in names]
+    for row in summary.rows[:MAX_PREVIEW_ROWS]:
+        cells = [
+            _format_cell(row.values.get(name, ""), components_by_name.get(name)) for name in names
+        ]
         rows.append((row.line, cells))
     return {
         "summary": summary,
@@ -140,7 +148,10 @@ def build_preview_context(
 
 
 def _format_cell(value: Any, component: Component | None) -> str:
-    """Return the text that people read for a value; without a component, as in the file."""
+    """Return the display text of a value. Texts are unchanged.
+
+    A file is shown by its description. Without a component, other values are shown as JSON.
+    """
     if isinstance(value, dict) and "digest" in value:
         return str(value.get("alt") or value.get("mime") or gettext("a file"))
     # Texts are shown as they are, also where the task has a label for them.

@@ -1,4 +1,4 @@
-"""Writes about contexts: bringing files of them into a round, retiring them, undoing an import."""
+"""Store contexts in a round, retire them, and undo imports."""
 
 import shutil
 import weakref
@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
-from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
-from core.files.decoding import ABOUT_KEYS, Decoded
+from core.files.bounded import MIB, Bounds, OutOfBounds, run_bounded
+from core.files.decoding import MEASURE_KEYS, DecodedMedia
 from tasks.config.components import list_names
 from tasks.contexts.archives import summarise_archive
 from tasks.contexts.columns import Fields, Matching
@@ -33,7 +33,7 @@ from tasks.contexts.uploads import MAX_BYTES
 from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch, Media, Round, Task
-from tasks.questions import are_used
+from tasks.questions import build_used_contexts_condition
 
 READ_SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 ARCHIVE_MEMORY_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
@@ -50,10 +50,10 @@ def store_contexts(
     actor: User | None = None,
     terms: Terms = UNKNOWN_TERMS,
 ) -> ContextBatch:
-    """Store checked rows (context fields, `tag`, `metadata`) as one batch. Takes no lock.
+    """Store checked rows (context fields, `tag`, `metadata`) as one batch, and return it.
 
-    A context that the round already has is skipped, by its unique digest. Raises Invalid if a row
-    refers to a picture or recording that the task lacks.
+    A context that the round already has is skipped, because its digest is unique. Takes no lock.
+    Raises Invalid if a row refers to a picture or recording that the task does not have.
     """
     batch = ContextBatch.objects.create(
         round=round, file_name=file_name, imported_by=actor, **terms._asdict()
@@ -88,7 +88,7 @@ def store_contexts(
 
 @transaction.atomic
 def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
-    """Retire contexts or assign them again; return their number. Takes no lock."""
+    """Retire or restore contexts; return how many. Takes no lock."""
     # The ids first: after the update a condition on `is_retired` would no longer match the rows.
     context_pks = list(contexts.values_list("pk", flat=True))
     first_context = contexts.select_related("round__task").first()
@@ -102,7 +102,7 @@ def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -
 
 def find_used_contexts() -> QuerySet[Context]:
     """Return the contexts that were assigned, written about or reported."""
-    return Context.objects.filter(are_used())
+    return Context.objects.filter(build_used_contexts_condition())
 
 
 def preview_contexts(
@@ -110,19 +110,19 @@ def preview_contexts(
 ) -> Summary:
     """Return what the file would add to the round. Raises Refused, FileError.
 
-    matching: None if the columns are named like fields.
+    matching: the field that each column fills; None if the columns are named like fields.
 
     A separate process reads the untrusted file within limits. The files of an archive are decoded
     into a folder that is deleted with the summary.
     """
     if round.state in FINISHED_STATES:
-        message = _("Round %(number)d is over and takes no contexts.")
+        message = _("Round %(number)d has ended, so you can't add texts to it.")
         raise Refused(message % {"number": round.number})
     config = round.task.config
     if not config.context:
-        raise Refused(_("The task's configuration has no context fields."))
-    stored = set(round.contexts.values_list("digest", flat=True))
-    return read_untrusted_file(lines, file_name, config, round.task, stored, matching)
+        raise Refused(_("The task's configuration has no context fields. Add one first."))
+    stored_digests = set(round.contexts.values_list("digest", flat=True))
+    return read_untrusted_file(lines, file_name, config, round.task, stored_digests, matching)
 
 
 def read_untrusted_file(
@@ -133,9 +133,9 @@ def read_untrusted_file(
     stored_digests: Collection[str] = (),
     matching: Matching | None = None,
 ) -> Summary:
-    """Read an untrusted file in a process with limits. Raises FileError.
+    """Return the summary of an untrusted file, read in a process with limits. Raises FileError.
 
-    config: the fields that columns fill. stored_digests: those of the rows that exist already.
+    config: the fields that columns fill. stored_digests: digests of the rows that exist already.
     """
     files = Media.objects.filter(task=task) if task.config.media_fields else ()
     media = {media_row.digest: build_value(media_row) for media_row in files}
@@ -156,7 +156,7 @@ def read_untrusted_file(
         )
         # A file can make any reader of tables or pictures hang or grow, so another process reads
         # it, with a limit of time and memory.
-        return bounded(read_summary, bounds)
+        return run_bounded(read_summary, bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
 
@@ -165,14 +165,14 @@ _summarise_archive = partial(summarise_archive, max_bytes=MAX_BYTES)
 
 
 def _read_archive(lines: Iterable[bytes], summary_reader: Callable[..., Summary]) -> Summary:
-    """Return the summary of an archive. Its decoded files exist as long as the summary does."""
+    """Return the summary of an archive. Its decoded files are deleted together with the summary."""
     # The decoded files are large, so they stay on disk until the import stores them.
     folder = Path(mkdtemp(dir=settings.SPOOL))
     path = folder / "archive.zip"
     try:
         with path.open("wb") as file:
             file.writelines(lines)
-        summary = bounded(
+        summary = run_bounded(
             partial(summary_reader, path, folder), Bounds(READ_SECONDS, ARCHIVE_MEMORY_BYTES)
         )
     except BaseException:
@@ -188,33 +188,39 @@ def _read_archive(lines: Iterable[bytes], summary_reader: Callable[..., Summary]
 def import_contexts(
     *,
     round: Round,
-    found: Summary,
+    summary: Summary,
     file_name: str,
     actor: User | None,
     terms: Terms = UNKNOWN_TERMS,
 ) -> Summary:
-    """Store the new rows of a preview and set its `stored` count. Takes no lock.
+    """Store the new rows of a preview, set its `stored_count`, and return it. Takes no lock.
 
     Digests are unique, so a context is never stored twice. The files of an archive are stored
     before the rows. If storing the rows fails, the files are deleted after a day.
     """
     # 1. Store the files of an archive. They are unused until a context names them.
-    for digest, value in found.files.items():
-        assert found.folder
-        about = {}
-        for name in ABOUT_KEYS:
+    for digest, value in summary.files.items():
+        assert summary.folder
+        media_facts = {}
+        for name in MEASURE_KEYS:
             if name in value:
-                about[name] = value[name]
-        decoded = Decoded((found.folder / digest).read_bytes(), value["mime"], about)
-        store_decoded(task=round.task, decoded_file=decoded)
-    if found.rows:
-        rows = [row.values for row in found.rows]
-        names: dict[str, Any] = {"file_name": file_name[-200:], "actor": actor, "terms": terms}
+                media_facts[name] = value[name]
+        decoded_file = DecodedMedia(
+            (summary.folder / digest).read_bytes(), value["mime"], media_facts
+        )
+        store_decoded(task=round.task, decoded_file=decoded_file)
+    if summary.rows:
+        rows = [row.values for row in summary.rows]
+        batch_values: dict[str, Any] = {
+            "file_name": file_name[-200:],
+            "actor": actor,
+            "terms": terms,
+        }
         # 2. Store the contexts that name them.
-        batch = store_contexts(round=round, rows=rows, **names)
+        batch = store_contexts(round=round, rows=rows, **batch_values)
         # 3. Count what was stored: another import may have stored some rows first.
-        found.stored = Context.objects.filter(batch=batch).count()
-    return found
+        summary.stored_count = Context.objects.filter(batch=batch).count()
+    return summary
 
 
 @transaction.atomic
@@ -227,8 +233,11 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
     used_count = find_used_contexts().filter(batch=batch).distinct().count()
     if used_count:
-        words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
-        raise Refused(words % {"batch": batch, "used": used_count}, code="used")
+        message = _(
+            "People have used texts of %(batch)s (%(used)d), so you can't undo this import. "
+            "Retire texts instead."
+        )
+        raise Refused(message % {"batch": batch, "used": used_count}, code="used")
     contexts = Context.objects.filter(batch=batch)
     # Read before the rows go: afterwards nobody knows which files they named.
     fields = list(contexts.values_list("fields", flat=True))

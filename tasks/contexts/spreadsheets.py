@@ -1,4 +1,4 @@
-"""Tables in spreadsheets: the first sheet of a workbook, a row of it a row. Knows no database."""
+"""Read the first sheet of a workbook as a table. No database."""
 
 import datetime
 import zipfile
@@ -15,16 +15,16 @@ from tasks.table_files import build_row
 SPREADSHEET_ENDINGS = ("xlsx", "xls", "ods")
 MAX_CELLS = 5_000_000
 PROLOG_BYTES = 2**20
-"""Of an XML file, in which its document type stands if it has one."""
+"""The number of bytes of an XML file that are searched for a document type declaration."""
 UNREADABLE_MESSAGE = (
-    "The file is no spreadsheet that can be read. Save it as .xlsx without a password, or as .csv."
+    "This isn't a readable spreadsheet. Save it as .xlsx without a password, or as .csv."
 )
 
 
 def read_first_sheet(data: bytes) -> list[list[str]]:
     """Return the cells of the first sheet as texts, row by row.
 
-    Numbers are as short as in JSON, times are in ISO 8601, and a formula has its last value.
+    Numbers are written as in JSON, times as in ISO 8601, and a formula as its last result.
     Raises FileError.
     """
     _check_parts(data)
@@ -43,7 +43,7 @@ def read_first_sheet(data: bytes) -> list[list[str]]:
 def _check_parts(data: bytes) -> None:
     """Raise FileError for a workbook with a document type declaration.
 
-    No spreadsheet program writes one, and it can refer to other files.
+    No spreadsheet program writes one, and it could refer to other files.
     """
     # The older .xls is no archive, and has no XML in it.
     if not zipfile.is_zipfile(BytesIO(data)):
@@ -61,23 +61,28 @@ def _check_parts(data: bytes) -> None:
 
 def read_sheet(
     rows: list[list[str]],
-    header_of: Callable[[list[str]], list[str]],
-    value_of: Callable[[str, str], Any],
+    parse_header: Callable[[list[str]], list[str]],
+    parse_cell: Callable[[str, str], Any],
 ) -> Iterator[Row | LineError]:
-    """Yield the rows of a sheet whose first row is the header. Callbacks are as in `read_table`."""
+    """Yield the rows of a sheet whose first row is the header.
+
+    For parse_header and parse_cell, see `read_table`.
+    """
     if not rows:
         return
-    width = max((place for place, cell in enumerate(rows[0], 1) if cell.strip()), default=0)
+    width = max((number for number, cell in enumerate(rows[0], 1) if cell.strip()), default=0)
     try:
-        header = header_of(rows[0][:width])
+        header = parse_header(rows[0][:width])
     except BadRow as error:
         yield LineError(1, str(error))
         return
-    for line, cells in enumerate(rows[1:], 2):
+    for line_number, cells in enumerate(rows[1:], 2):
         if any(cell.strip() for cell in cells[width:]):
-            yield LineError(line, "a cell stands right of the last column that has a name; name it")
+            yield LineError(
+                line_number, "a cell stands right of the last column that has a name; name it"
+            )
         elif any(cells):
-            yield build_row(line, header, cells[:width], value_of)
+            yield build_row(line_number, header, cells[:width], parse_cell)
 
 
 def _format_cell(cell: Any) -> str:

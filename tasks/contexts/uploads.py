@@ -1,4 +1,4 @@
-"""Files of contexts between their preview and their import."""
+"""Store files of contexts between their preview and their import."""
 
 import os
 import secrets
@@ -19,31 +19,31 @@ from tasks.models import Round
 
 UPLOADS_FOLDER = Path(settings.HOME) / "uploads"
 MAX_BYTES = 20 * 1024 * 1024
-KEEP_SECONDS = 3600
+RETENTION_SECONDS = 3600
 TICKET_SALT = "tasks.contexts.imports"
 
 
-class UploadGone(Exception):
-    """Raised for a stored upload that has expired, is somebody else's, or is on another machine."""
+class UploadExpired(Exception):
+    """Raised if a stored upload has expired, is somebody else's, or is on another machine."""
 
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """An upload that is stored between its preview and its import."""
+    """An uploaded file that is stored between its preview and its import."""
 
     path: Path
     file_name: str
     terms: Terms
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines of the file. Raises UploadGone."""
+    def iter_lines(self) -> Iterator[bytes]:
+        """Yield the lines of the file. Raises UploadExpired."""
         try:
             with self.path.open("rb") as file:
                 yield from file
         except FileNotFoundError:
-            raise UploadGone(_("The upload is not kept any more. Choose the file again.")) from None
+            raise UploadExpired(_("The upload has expired. Choose the file again.")) from None
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Delete the file."""
         self.path.unlink(missing_ok=True)
 
@@ -56,9 +56,9 @@ def store_upload(
     user: User,
     terms: Terms = UNKNOWN_TERMS,
 ) -> str:
-    """Store an upload for an hour, and return a signed ticket with which to retrieve it."""
+    """Store an upload for an hour; return a signed ticket with which to retrieve it."""
     UPLOADS_FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _delete_expired()
+    _delete_expired_uploads()
     name = secrets.token_hex(16)
     # Only for this user of the machine, and never through a link that somebody put there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -70,21 +70,21 @@ def store_upload(
 
 
 def find_upload(*, ticket: str, round: Round, user: User) -> StoredUpload:
-    """Return the upload that a ticket identifies. Raises UploadGone."""
+    """Return the upload that a ticket identifies. Raises UploadExpired."""
     try:
-        data: dict[str, Any] = signing.loads(ticket, salt=TICKET_SALT, max_age=KEEP_SECONDS)
+        data: dict[str, Any] = signing.loads(ticket, salt=TICKET_SALT, max_age=RETENTION_SECONDS)
     except signing.BadSignature:
-        raise UploadGone(_("This preview is too old. Choose the file again.")) from None
+        raise UploadExpired(_("This preview has expired. Choose the file again.")) from None
     if (data["round"], data["user"]) != (round.pk, user.pk):
-        raise UploadGone(
+        raise UploadExpired(
             _("This preview belongs to another round or person. Choose the file again.")
         )
     return StoredUpload(UPLOADS_FOLDER / data["file"], data["name"], Terms(*data["terms"]))
 
 
-def _delete_expired() -> None:
+def _delete_expired_uploads() -> None:
     """Delete the uploads that have expired."""
     for path in UPLOADS_FOLDER.iterdir():
         with suppress(FileNotFoundError):  # another process was first
-            if path.stat().st_mtime < time.time() - KEEP_SECONDS:
+            if path.stat().st_mtime < time.time() - RETENTION_SECONDS:
                 path.unlink()

@@ -1,4 +1,4 @@
-"""A folder as `save_to_disk` of the library `datasets` writes it, or of files of splits."""
+"""Read a dataset from a folder: one that `save_to_disk` wrote, or one with a file per split."""
 
 import json
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from core.files.damage import damage_of
+from core.files.damage import describe_damage
 from tasks.datasets.files import DEFAULT_CONFIG, Card, Splits, find_splits, parse_card
 from tasks.datasets.tables import find_format
 from tasks.line_files import FileError
 
 WHOLE_SPLIT = "train"
-"""The split of a dataset that was saved without one, as the library reads it."""
+"""The split name for a dataset that was saved without splits, as in the library."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,15 @@ class LocalDataset:
     origin: str = ""
 
     def open(self, name: str, pieces: object) -> BufferedReader:
-        """Open a file of the folder."""
+        """Open a file of the folder.
+
+        pieces: not used. It exists because `HubDataset.open` needs it.
+        """
         return (self.folder / name).open("rb")
 
 
 def find_folder(path: Path) -> LocalDataset:
-    """Return the dataset in a folder, or in one file. Raises FileError, OSError."""
+    """Return the dataset in a folder or a single file. Raises FileError, OSError."""
     if path.is_file():
         if not find_format(path.name):
             raise FileError("Give a folder, or a file of Parquet, Arrow, JSON lines or CSV.")
@@ -39,7 +42,7 @@ def find_folder(path: Path) -> LocalDataset:
             path.name, path.parent, {DEFAULT_CONFIG: {WHOLE_SPLIT: [path.name]}}, Card({})
         )
     if not path.is_dir():
-        raise FileError("There is no such folder. A name of the hub needs --from hub.")
+        raise FileError("This folder doesn't exist. For a name on the hub, use --from hub.")
     # Saved by `save_to_disk` of several splits, of one, or a folder of plain files.
     if (path / "dataset_dict.json").exists():
         splits = {
@@ -70,7 +73,7 @@ def _read_plain_folder(path: Path) -> LocalDataset:
 
 
 def _list_shards(path: Path, folder: str) -> list[str]:
-    """Return the Arrow files listed by a saved split. Raises FileError."""
+    """Return the names of the Arrow files of a saved split. Raises FileError."""
     try:
         shard_names = []
         for data_file in _read_json(path / folder / "state.json")["_data_files"]:
@@ -100,5 +103,5 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError, OSError) as error:
         raise FileError(
-            f"{path.name} cannot be read: {damage_of(error)}. Save the dataset again."
+            f"{path.name} cannot be read: {describe_damage(error)}. Save the dataset again."
         ) from None

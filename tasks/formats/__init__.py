@@ -1,6 +1,7 @@
-"""The layouts in which the field publishes data and tools export it: a new module is a new one.
+"""The data formats of published datasets and annotation tools. Each module here adds one.
 
-A module of this folder with a `FORMAT` is one, by the module's name. Pure: no database.
+A module of this folder that defines `FORMAT` adds a format with the module's name. Pure: no
+database.
 """
 
 import csv
@@ -19,17 +20,19 @@ FORMATS: dict[str, Format] = {
     if hasattr(module := import_module(f"{__name__}.{module_info.name}"), "FORMAT")
 }
 LEFT_OUT_ROWS = "rows"
-TOOL_FORMATS = {name: form for name, form in FORMATS.items() if form.write}
-"""Those in which a round goes out again."""
+EXPORT_FORMATS = {
+    name: data_format for name, data_format in FORMATS.items() if data_format.build_record
+}
+"""The formats in which a round can be exported."""
 
 
-def register_format(name: str, form: Format) -> None:
+def register_format(name: str, data_format: Format) -> None:
     """Register the format of a plug-in. Raises ValueError if the name is taken."""
     if name in FORMATS:
         raise ValueError(f"The site has a format {name} itself.")
-    FORMATS[name] = form
-    if form.write:
-        TOOL_FORMATS[name] = form
+    FORMATS[name] = data_format
+    if data_format.build_record:
+        EXPORT_FORMATS[name] = data_format
 
 
 load_plugins("dynabench.formats", Format, register_format)
@@ -38,44 +41,51 @@ load_plugins("dynabench.formats", Format, register_format)
 def write_tool_file(
     items: Iterable[Item], tool: str, left_out_counts: LeftOutCounts | None = None
 ) -> Iterator[str]:
-    """Yield the file of a tool in pieces.
+    """Yield the export for a tool in pieces.
 
-    left_out_counts: counts the rows that the layout cannot express.
+    left_out_counts: counts the rows that the format cannot express.
     """
-    form = TOOL_FORMATS[tool]
-    records_found = _write_records(
-        items, form, LeftOutCounts() if left_out_counts is None else left_out_counts
+    data_format = EXPORT_FORMATS[tool]
+    records = _write_records(
+        items, data_format, LeftOutCounts() if left_out_counts is None else left_out_counts
     )
-    if form.columns:
-        yield from _write_table(records_found, form.columns)
+    if data_format.columns:
+        yield from _write_table(records, data_format.columns)
         return
-    records = (json.dumps(record, ensure_ascii=False) for record in records_found)
-    frame_start, frame_end = form.frame
+    encoded_records = (json.dumps(record, ensure_ascii=False) for record in records)
+    frame_start, frame_end = data_format.frame
     # One record a line.
     if not frame_start:
-        yield from (f"{record}\n" for record in records)
+        yield from (f"{record}\n" for record in encoded_records)
         return
     yield frame_start
     # A list of JSON, with a comma before all records but the first.
-    for number, text in enumerate(records):
+    for number, text in enumerate(encoded_records):
         yield f",\n{text}" if number else f"\n{text}"
     yield f"\n{frame_end}\n"
 
 
 def _write_records(
-    items: Iterable[Item], form: Format, left_out_counts: LeftOutCounts
+    items: Iterable[Item], data_format: Format, left_out_counts: LeftOutCounts
 ) -> Iterator[Record]:
-    assert form.write
+    assert data_format.build_record
     for item in items:
-        record = form.write(item) if set(form.needs) <= item.texts.keys() else None
-        if record:
+        record = (
+            data_format.build_record(item)
+            if set(data_format.required_fields) <= item.texts.keys()
+            else None
+        )
+        # A trace has a record for each of its judgements.
+        if isinstance(record, Sequence):
+            yield from record
+        elif record:
             yield record
-        else:
+        if not record:
             left_out_counts[LEFT_OUT_ROWS] += 1
 
 
 def _write_table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
-    """Yield a table in CSV, one row at a time."""
+    """Yield records as a CSV table, one row at a time."""
     line = StringIO()
     writer = csv.DictWriter(line, columns)
     writer.writeheader()
@@ -88,7 +98,7 @@ def _write_table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[
 
 
 def build_file_name(stem: str, tool: str) -> str:
-    """Return the name of a tool's file."""
-    form = TOOL_FORMATS[tool]
-    ending = "csv" if form.columns else "json" if form.frame[0] else "jsonl"
+    """Return the name of the exported file for a tool."""
+    data_format = EXPORT_FORMATS[tool]
+    ending = "csv" if data_format.columns else "json" if data_format.frame[0] else "jsonl"
     return f"{stem}-{tool}.{ending}"

@@ -1,7 +1,8 @@
 """Adversarial NLI, version 1.0: `R1/train.jsonl` to `R3/test.jsonl`, and the verifiers' labels.
 
-Layout: `src/dataset_tools/format_convert.py` of facebookresearch/anli, and `mds/verifier_labels.md`
-there of `verifier_labels_R1-3.jsonl`, which joins by uid where it lies in the same folder.
+Format: `src/dataset_tools/format_convert.py` of facebookresearch/anli. The verifiers' labels are in
+`verifier_labels_R1-3.jsonl`, described in `mds/verifier_labels.md`; if the file is in the same
+folder, they are joined by uid.
 """
 
 import re
@@ -19,7 +20,7 @@ from tasks.formats.base import (
     translate_value,
 )
 from tasks.formats.reading import read_json_lines
-from tasks.line_files import BadRow, strict_json
+from tasks.line_files import BadRow, parse_strict_json
 
 TITLE = "ANLI"
 SHAPE = {"uid": str, "context": str, "hypothesis": str, "label": str, "model_label": str}
@@ -27,13 +28,14 @@ VERIFIER_LABELS = "verifier labels"
 LABELS = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 
 
-def row(parts: Sequence[Part]) -> Record | None:
-    """Return a statement with the labels of its author, the model in the loop and its verifiers.
+def parse_row(parts: Sequence[Part]) -> Record | None:
+    """Return a statement as a row, with the labels of author, model in the loop and verifiers.
 
-    Verifiers are anonymous. The file name tells the round and the split.
+    Returns None if there are only verifiers' labels. Verifiers are anonymous. The file name
+    contains the round and the split.
     """
     votes: list[Record] = []
-    of: Part | None = None
+    statement_part: Part | None = None
     # A uid has a line in `R1` to `R3`, and may have one with its verifiers' labels.
     for name, record in parts:
         if VERIFIER_LABELS in record:
@@ -43,13 +45,14 @@ def row(parts: Sequence[Part]) -> Record | None:
                 votes.append(
                     build_vote(None, translate_value(code, LABELS, VERIFIER_LABELS, TITLE))
                 )
-        elif of:
-            raise BadRow(f"the uid {record.get('uid')} stands in {of[0]} too; keep one of the two")
+        elif statement_part:
+            uid, other_file = record.get("uid"), statement_part[0]
+            raise BadRow(f"the uid {uid} appears in {other_file} too; keep one of the two")
         else:
-            of = name, record
-    if of is None:
+            statement_part = name, record
+    if statement_part is None:
         return None
-    name, record = of
+    name, record = statement_part
     check_record(record, SHAPE, TITLE)
     match = re.search(r"R([123])/(train|dev|test)\.", name)
     if not match:
@@ -67,10 +70,13 @@ def row(parts: Sequence[Part]) -> Record | None:
     }
 
 
-def write(item: Item) -> Record | None:
-    """Return a statement as in `R1/dev.jsonl`, where verifiers' labels are in a separate file."""
+def build_record(item: Item) -> Record | None:
+    """Return a statement in the form of `R1/dev.jsonl`. Verifiers' labels are in a separate file.
+
+    Returns None if a label is unknown or missing.
+    """
     codes = {label: code for code, label in LABELS.items()}
-    row = strict_json(item.row_json)
+    row = parse_strict_json(item.row_json)
     label, prediction = row["author_label"], item.prediction
     if label not in codes or prediction not in codes:
         return None
@@ -85,13 +91,13 @@ def write(item: Item) -> Record | None:
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     read_json_lines,
-    files=r"(R[123]/(train|dev|test)|verifier_labels_R1-3)\.jsonl(\.gz)?$",
-    same=lambda record: str(record["uid"]),
-    write=write,
-    needs=("premise", "hypothesis"),
-    hides=("settled", "votes", "verdicts", "corrections", "metadata", "fields"),
+    file_pattern=r"(R[123]/(train|dev|test)|verifier_labels_R1-3)\.jsonl(\.gz)?$",
+    find_item_id=lambda record: str(record["uid"]),
+    build_record=build_record,
+    required_fields=("premise", "hypothesis"),
+    hidden_parts=("settled", "votes", "verdicts", "corrections", "metadata", "fields"),
     terms=Terms(
         "CC BY-NC 4.0",
         "Yixin Nie, Adina Williams, Emily Dinan, Mohit Bansal, Jason Weston and Douwe Kiela. "

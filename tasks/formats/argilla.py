@@ -1,8 +1,8 @@
-"""Argilla 2's records, as `to_json` or `to_list(flatten=True)` writes them, or `to_datasets`.
+"""Argilla 2's records, as written by `to_json`, `to_list(flatten=True)` or `to_datasets`.
 
-Layouts: `Record.to_dict` in `argilla/src/argilla/records/_resource.py` of argilla-io/argilla, which
-`dataset.records.from_json` reads, and `records/_io/_generic.py` for the flat one. Only the flat one
-says which responses were submitted.
+Formats: `Record.to_dict` in `argilla/src/argilla/records/_resource.py` of argilla-io/argilla, which
+`dataset.records.from_json` reads, and `records/_io/_generic.py` for the flat form. Only the flat
+form says which responses were submitted.
 """
 
 import re
@@ -30,7 +30,7 @@ from tasks.formats.base import (
     hash_record,
     omit_keys,
     parse_stored_row,
-    split_given,
+    split_fields,
 )
 from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow
@@ -38,7 +38,7 @@ from tasks.line_files import BadRow
 TITLE = "Argilla"
 SUBMITTED_STATUS = "submitted"
 VERDICT_QUESTION = "verdict"
-"""The question whether an answer is correct."""
+"""The name of the question whether an answer is correct."""
 EXPORT_ADVICE = "to_json or to_list(flatten=True) of the records"
 NO_STATUS_NOTE = (
     "responses without a status, as to_json leaves it out: drafts and discarded ones count, too, "
@@ -46,11 +46,11 @@ NO_STATUS_NOTE = (
 )
 _FLAT_COLUMN = re.compile(r"(.+)\.(responses|suggestion)(?:\.(users|status|score|agent))?")
 _OWN_COLUMNS = ("id", "status", "_server_id", "score")
-"""Columns of a flat record that are no field, metadata or vector."""
+"""Columns of a flat record that are neither fields nor metadata nor vectors."""
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """Return a record. Its fields are what people read, and each response is a vote."""
+def parse_row(parts: Sequence[Part]) -> Record:
+    """Return a record as a row. Each response is a vote. Raises BadRow."""
     record = _normalise_record(parts[0][1])
     metadata = dict(record.get("metadata") or {})
     kept_fields = parse_stored_row(metadata.pop(ROW_KEY, None))
@@ -70,27 +70,27 @@ def row(parts: Sequence[Part]) -> Record:
     answered_questions = tuple(
         question_name for question_name in questions if question_name != VERDICT_QUESTION
     )
-    about = {
+    row_metadata = {
         LEFT_OUT_KEY: left_out_counts,
         NOTES_KEY: note_counts,
         QUESTIONS_KEY: answered_questions,
     }
     if kept_fields:
-        return {**kept_fields, "validations": votes, **about}
+        return {**kept_fields, "validations": votes, **row_metadata}
     return {
         "uid": str(record.get("id") or hash_record(record["fields"])),
-        **split_given(record["fields"]),
+        **split_fields(record["fields"]),
         "model_prediction": _find_prediction(
             record.get("suggestions"), left_out_counts, answered_questions
         ),
         "validations": votes,
         "metadata": metadata,
-        **about,
+        **row_metadata,
     }
 
 
-def only(record: Record, question: str) -> Record:
-    """Return the record without answers to other questions."""
+def select_answers(record: Record, question: str) -> Record:
+    """Return the record without the answers to other questions than `question` and the verdict."""
     record = {**record}
     for key in ("responses", "suggestions"):
         if isinstance(record.get(key), dict):
@@ -111,7 +111,7 @@ def _normalise_record(record: Record) -> Record:
     """Return the record in the form that `to_json` writes. Raises BadRow."""
     # Only the flat form has this column.
     if "fields" not in record and "_server_id" in record:
-        record = _unflatten(record)
+        record = _unflatten_record(record)
     if record.get("responses", {}) is None:  # as the server gives a record without any
         record = {**record, "responses": {}}
     try:
@@ -120,11 +120,11 @@ def _normalise_record(record: Record) -> Record:
         raise BadRow(f"{error}; choose {EXPORT_ADVICE}") from None
 
 
-def _unflatten(flat_record: Record) -> Record:
-    """Convert a flat record to the form that `to_json` writes.
+def _unflatten_record(flat_record: Record) -> Record:
+    """Return a flat record in the form that `to_json` writes.
 
     Texts and conversations become fields, other values metadata. A flat record does not distinguish
-    texts of its metadata from fields.
+    texts in its metadata from fields.
     """
     answers: dict[str, dict[str, Any]] = {"responses": {}, "suggestion": {}}
     fields: Record = {}
@@ -170,21 +170,24 @@ def _read_suggestion(value: Any, responses: Mapping[str, Any]) -> Any:
 
 
 def _combine_responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
-    """Combine the lists of values, people and statuses into responses. Raises BadRow."""
-    values, people, statuses = (
+    """Return the responses to a question from its lists of values, users and statuses.
+
+    Raises BadRow.
+    """
+    values, users, statuses = (
         lists.get(list_name) or [] for list_name in ("value", "users", "status")
     )
     # The three lists belong together by place only.
-    if not len(values) == len(people) == len(statuses):
+    if not len(values) == len(users) == len(statuses):
         raise BadRow(f"`{question}.responses` has as many values as users and statuses in Argilla")
     responses = []
-    for value, who, status in zip(values, people, statuses, strict=True):
-        responses.append({"value": value, "user_id": who, "status": status})
+    for value, user, status in zip(values, users, statuses, strict=True):
+        responses.append({"value": value, "user_id": user, "status": status})
     return responses
 
 
-def write(item: Item) -> Record:
-    """Return a record that suggests the settled label, or else the model's answer.
+def build_record(item: Item) -> Record:
+    """Return a record that suggests the settled label or, without one, the model's answer.
 
     Argilla refuses responses of people it does not know, so votes are only in the metadata.
     """
@@ -197,7 +200,7 @@ def write(item: Item) -> Record:
         "id": item.uid,
         "fields": dict(item.texts),
         "metadata": {ROW_KEY: item.row_json},
-        "suggestions": {} if answer is None else {item.answer: suggestion},
+        "suggestions": {} if answer is None else {item.answer_field: suggestion},
         "responses": {},
         "vectors": {},
     }
@@ -231,7 +234,10 @@ def _read_votes(
 
 
 def _read_answer(value: Any, location: str) -> str:
-    """Return the value as a single answer. Raises BadRow."""
+    """Return the value as a single answer. Raises BadRow.
+
+    location: the value's position in the record, for messages.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadRow(
             f"`{location}` is neither text nor number; Argilla's labels, ratings and texts come "
@@ -243,9 +249,10 @@ def _read_answer(value: Any, location: str) -> str:
 def _find_prediction(
     suggestions: Any, left_out_counts: LeftOutCounts, answered_questions: Container[str]
 ) -> Record | None:
-    """Return an agent's suggestion for the question that people answered, or for the only question.
+    """Return an agent's suggestion as prediction, for the question that people answered.
 
-    Returns None for several questions, because it is unclear which one counts.
+    If they answered none, the only question with a suggestion counts. Returns None if several
+    remain, because it is unclear which one counts.
     """
     suggestions_by_question = {}
     if isinstance(suggestions, dict):
@@ -265,25 +272,25 @@ def _find_prediction(
     if len(suggestions_by_question) > 1:
         left_out_counts["suggestions for several questions"] += len(suggestions_by_question)
         return None
-    for question, suggestion2 in suggestions_by_question.items():
-        value = check_record(suggestion2, {}, TITLE, f"suggestions.{question}").get("value")
+    for question, suggestion in suggestions_by_question.items():
+        value = check_record(suggestion, {}, TITLE, f"suggestions.{question}").get("value")
         if isinstance(value, bool) or not isinstance(value, str | int):
             left_out_counts["suggestions that are neither a text nor a rating"] += 1
             continue
-        model = suggestion2.get("agent") or "argilla"
+        model = suggestion.get("agent") or "argilla"
         return {"model": model, "label": format_answer(value), "probs": None}
     return None
 
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     make_json_reader(),
-    files=r"^(?!(.*/)?(\.argilla/|dataset_info\.json$|state\.json$)).*\.jsonl?$",
-    choose=EXPORT_ADVICE,
-    only=only,
-    write=write,
-    hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
-    keeps=True,
+    file_pattern=r"^(?!(.*/)?(\.argilla/|dataset_info\.json$|state\.json$)).*\.jsonl?$",
+    export_advice=EXPORT_ADVICE,
+    select_answers=select_answers,
+    build_record=build_record,
+    hidden_parts=("author", "votes", "verdicts", "corrections", "models", "metadata"),
+    keeps_rows=True,
     frame=ARRAY_FRAME,
 )

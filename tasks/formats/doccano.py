@@ -1,8 +1,8 @@
-"""doccano's JSONL of text classification and of texts to texts, a file for each person or one.
+"""doccano's JSONL for text classification and sequence to sequence, in one file or one per person.
 
-Layout: `backend/data_export/pipeline` and `backend/data_import` of doccano/doccano: `id`, `text`
-(and any columns of the uploaded file), `label`, a list, and `Comments`. Where people work apart
-doccano packs a file `<person>.jsonl` for each, else `all.jsonl`.
+Format: `backend/data_export/pipeline` and `backend/data_import` of doccano/doccano: `id`, `text`
+(and any columns of the uploaded file), `label`, a list, and `Comments`. If people work separately,
+doccano writes a file `<person>.jsonl` for each, otherwise `all.jsonl`.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 
-from core.text.words import composed
+from core.text.words import compose
 from tasks.formats.base import (
     EMPTY_ANSWERS,
     LEFT_OUT_KEY,
@@ -34,18 +34,19 @@ SHAPE: Shape = {"id": (int, str), "label": list}
 SHARED_FILE = "all"
 ONE_PROJECT_ADVICE = "import each project of doccano by itself, into a round of its own"
 EXPORTED_LABEL = "dynabench_label"
-"""The label that an export brought along. doccano gives it to whoever uploads the file."""
+"""The key of a label that came with our export. doccano credits it to the uploader."""
 OTHER_KINDS = ("cats", "entities", "relations", "bbox", "segmentation")
-"""What projects of other kinds have in place of labels."""
+"""Keys that records of other kinds of projects have instead of labels."""
 TEXT_COLUMNS = ("text", "data")
-"""What versions of doccano call the text; a project may call it otherwise."""
+"""Names of the text column in versions of doccano. A project may use another name."""
 OWN_COLUMNS = {"Comments", "comments", ROW_KEY, EXPORTED_LABEL}.union(SHAPE)
 
 
-def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
-    """Return a text. Each person's label is a vote; other columns are metadata.
+def parse_row(parts: Sequence[Part], uploader: str | None = None) -> Record:
+    """Return a text as a row. Each person's label is a vote; other columns are metadata.
 
-    uploader: the person to whom doccano credits the labels that came with an export.
+    uploader: the person to whom doccano credits the labels that came with our export. Raises
+    BadRow.
     """
     left_out_counts = LeftOutCounts()
     votes: list[Record] = []
@@ -74,8 +75,8 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
     }
 
 
-def write(item: Item) -> Record:
-    """Return a text with the settled label, for people to confirm or change."""
+def build_record(item: Item) -> Record:
+    """Return a text with its settled label, which people can confirm or change."""
     label = []
     if item.label is not None:
         label = [item.label]
@@ -87,18 +88,18 @@ def write(item: Item) -> Record:
     }
 
 
-def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
-    """Return `row`, bound to the person who uploaded the file. Raises FileError."""
-    return partial(row, uploader=_find_uploader(parts))
+def bind_row_parser(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
+    """Return `parse_row`, bound to the person who uploaded our export. Raises FileError."""
+    return partial(parse_row, uploader=_find_uploader(parts))
 
 
 def _find_uploader(parts: Iterable[Part]) -> str | None:
-    """Return the person who has a label at every text that came with one; None without one.
+    """Return the person who uploaded our export to doccano, or None if it is not known.
 
-    Of several such people, return the one with no other labels. Raises FileError if several
-    remain.
+    This person has a label at every text that we exported with a label. If this is true of several
+    people, those with other labels are left out. Raises FileError if several people remain.
     """
-    have: defaultdict[str, set[str]] = defaultdict(set)
+    columns_by_uploader: defaultdict[str, set[str]] = defaultdict(set)
     texts: set[str] = set()
     other_people: set[str] = set()
     for name, record in parts:
@@ -108,11 +109,13 @@ def _find_uploader(parts: Iterable[Part]) -> str | None:
         if record.get(EXPORTED_LABEL):
             texts.add(str(record.get("id")))
             if label:
-                have[person].add(str(record.get("id")))
+                columns_by_uploader[person].add(str(record.get("id")))
         if label and label != [record.get(EXPORTED_LABEL)]:
             other_people.add(person)
     # Whoever uploaded the texts has a label at every text that came with one.
-    likely_people = [person for person, ids in have.items() if len(ids) == len(texts)]
+    likely_people = [
+        person for person, ids in columns_by_uploader.items() if len(ids) == len(texts)
+    ]
     if len(likely_people) > 1:
         likely_people = [
             person for person in likely_people if person not in other_people
@@ -174,8 +177,8 @@ def _find_text(record: Record) -> tuple[str, str]:
 
 
 def _parse_person(name: str) -> str | None:
-    """Return the person whose file it is; None for a file of all people."""
-    name = composed(name)  # one person, on whatever system the files were packed
+    """Return the person whose file this is; None for the file with everybody's labels."""
+    name = compose(name)  # one person, on whatever system the files were packed
     file = PurePosixPath(name[:-3] if name.lower().endswith(".gz") else name)
     is_person = file.stem != SHARED_FILE and not file.is_absolute()  # a file alone has any name
     if is_person:
@@ -185,13 +188,13 @@ def _parse_person(name: str) -> str | None:
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     make_json_reader(),
-    files=r"\.jsonl?(\.gz)?$",
-    choose="JSONL (or JSON)",
-    same=lambda record: str(record["id"]),
-    row_of_all=row_of_all,
-    write=write,
-    hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
-    keeps=True,
+    file_pattern=r"\.jsonl?(\.gz)?$",
+    export_advice="JSONL (or JSON)",
+    find_item_id=lambda record: str(record["id"]),
+    bind_row_parser=bind_row_parser,
+    build_record=build_record,
+    hidden_parts=("author", "votes", "verdicts", "corrections", "models", "metadata"),
+    keeps_rows=True,
 )

@@ -1,9 +1,9 @@
-"""Dynabench's own files, of all its versions, and the rows of this platform's releases.
+"""Dynabench's own files, of all its versions, and rows of this platform's releases.
 
-Layouts: `get_round_data_for_export` of facebookresearch/dynabench, first with `text`, `target_pred`
-and `model_preds`, since Dynatask with `input_json` and `output_json`;
+Formats: `get_round_data_for_export` of facebookresearch/dynabench, at first with `text`,
+`target_pred` and `model_preds`, since Dynatask with `input_json` and `output_json`;
 `download_all_created_examples` of mlcommons/dynabench, which packs the example and its context into
-`example_info` and `context_info`; and the lines of docs/datasets.md, which have the same names.
+`example_info` and `context_info`; and the lines in docs/datasets.md, which use the same names.
 """
 
 import json
@@ -23,24 +23,27 @@ from tasks.formats.base import (
     pop_correction,
 )
 from tasks.formats.reading import make_json_reader
-from tasks.line_files import BadRow, strict_json
+from tasks.line_files import BadRow, parse_strict_json
 
 TITLE = "Dynabench"
 ANSWER_FIELDS = ("label", "answer")
-"""Names of the answer in tasks whose model says nothing."""
-OWN_VERDICT = {True: "incorrect", False: "correct"}
-MODES = ("placeholder",)
-"""Votes that are none: they kept a person from an example."""
+"""Names of the answer field in tasks without a model's answer."""
+AUTHOR_VERDICTS = {True: "incorrect", False: "correct"}
+PLACEHOLDER_MODES = ("placeholder",)
+"""Modes of votes that do not count: they only reserved an example."""
 ROUND_PATTERN = re.compile(r"(?:round|rid|(?:^|[-_])r)[-_]?(\d{1,4})(?!\d)", re.I)
 METADATA_FIELDS = ("tag", "split", "example_explanation", "model_explanation", "generated_datetime",
          "time_elapsed", "label", "parent_uid")  # fmt: skip
 
 
-def row(parts: Sequence[Part]) -> Record | None:
-    """Return an example with its votes; None if it was withdrawn, retracted or never finished."""
-    name, whole = parts[0]
-    example = {**check_record(whole.get("example_info", whole), {}, TITLE, "example_info")}
-    context = _read_context(whole.get("context_info", example.get("context")))
+def parse_row(parts: Sequence[Part]) -> Record | None:
+    """Return an example as a row; None if it was withdrawn, retracted or never finished.
+
+    Raises BadRow.
+    """
+    name, record = parts[0]
+    example = {**check_record(record.get("example_info", record), {}, TITLE, "example_info")}
+    context = _read_context(record.get("context_info", example.get("context")))
     # Its author took it back.
     if example.get("withdrawn") or example.get("retracted") in (True, 1):
         return None
@@ -49,7 +52,7 @@ def row(parts: Sequence[Part]) -> Record | None:
         inputs = {"text": check_record(example, {"text": str}, TITLE)["text"]}
     field, answer = _find_answer(example, inputs)
     is_old = "input_json" not in example
-    own_answer, start = _read_own_answer(
+    author_answer, start = _read_answer_and_start(
         example.get("target_pred") if is_old else inputs.pop(field, None)
     )
     is_model_wrong = example.get("model_wrong")
@@ -61,8 +64,8 @@ def row(parts: Sequence[Part]) -> Record | None:
         "uid": _find_uid(example),
         "context": context,
         "input": inputs,
-        "author": _text(example.get("anon_uid")),
-        "author_label": own_answer,
+        "author": _read_text(example.get("anon_uid")),
+        "author_label": author_answer,
         "model_prediction": answer,
         "model_wrong": is_model_wrong,
         "validations": list(_iter_votes(example)),
@@ -71,17 +74,20 @@ def row(parts: Sequence[Part]) -> Record | None:
             **({} if start is None else {f"{field}_start": start}),
         },
     }
-    if own_answer is None and is_model_wrong is not None:
-        history_row["author_verdict"] = OWN_VERDICT[is_model_wrong]
+    if author_answer is None and is_model_wrong is not None:
+        history_row["author_verdict"] = AUTHOR_VERDICTS[is_model_wrong]
     return history_row
 
 
-def write(item: Item) -> Record:
-    """Return a row in the terms of Dynabench's own export."""
-    row = strict_json(item.row_json)
-    prediction, own_answer = row["model_prediction"], row["author_label"]
-    inputs = {**row["input"], **({} if own_answer is None else {item.answer: own_answer})}
-    output: Record = {item.answer: prediction["label"]} if prediction else {}
+def build_record(item: Item) -> Record:
+    """Return an item in the format of Dynabench's own export."""
+    row = parse_strict_json(item.row_json)
+    prediction, author_answer = row["model_prediction"], row["author_label"]
+    inputs = {
+        **row["input"],
+        **({} if author_answer is None else {item.answer_field: author_answer}),
+    }
+    output: Record = {item.answer_field: prediction["label"]} if prediction else {}
     if prediction and prediction["probs"]:
         output["prob"] = prediction["probs"]
     return {
@@ -93,8 +99,8 @@ def write(item: Item) -> Record:
         "output_json": json.dumps(output, ensure_ascii=False) if output else None,
         "model_endpoint_name": prediction and prediction["model"],
         "model_wrong": None
-        if own_answer is None or prediction is None
-        else own_answer != prediction["label"],
+        if author_answer is None or prediction is None
+        else author_answer != prediction["label"],
         "validations": [
             [vote.get("verdict") or vote["label"], "user", vote["worker"]]
             for vote in row["validations"]
@@ -109,7 +115,7 @@ def write(item: Item) -> Record:
 
 
 def _find_uid(example: Record) -> str:
-    """Return the example's own id, because Dynabench's `uid` is the author's."""
+    """Return the example's own id. Dynabench's `uid` is the author's id."""
     name = "uid"
     if "id" in example:
         name = "id"
@@ -117,34 +123,41 @@ def _find_uid(example: Record) -> str:
 
 
 def _parse_object(record: Mapping[str, Any], name: str) -> Record:
-    """Return the object in a field, which may be JSON text; {} if it is missing or null."""
+    """Return the object in a field, which may be JSON text; {} if it is missing or null.
+
+    Raises BadRow.
+    """
     value = record.get(name)
     if isinstance(value, str) and value.strip():
-        value = strict_json(value)
+        value = parse_strict_json(value)
     return dict(check_record(value or {}, {}, TITLE, name))
 
 
 def _read_context(value: Any) -> Record:
     """Return the fields of a context. Before Dynatask a context was a single text."""
-    about = check_record(value or {}, {}, TITLE, "context")
-    if "context_json" in about:
-        return _parse_object(about, "context_json")
-    if isinstance(about.get("context"), str):
-        return {"context": about["context"]}
+    row_metadata = check_record(value or {}, {}, TITLE, "context")
+    if "context_json" in row_metadata:
+        return _parse_object(row_metadata, "context_json")
+    if isinstance(row_metadata.get("context"), str):
+        return {"context": row_metadata["context"]}
     return {}
 
 
 def _find_answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
-    """Return the name of the answer field, and the model's prediction."""
-    model = _text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
+    """Return the name of the answer field, "" if unknown, and the model's prediction, if any."""
+    model = (
+        _read_text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
+    )
     # Dynabench names endpoints by task and model.
     model = model.removeprefix(f"{example.get('task')}_")
     if "input_json" not in example:
-        text = _text(example.get("model_preds"))
+        text = _read_text(example.get("model_preds"))
         return "", {"model": model, "label": text, "probs": None} if text else None
     output = _parse_object(example, "output_json")
     probs = output.get("prob")
-    is_known = isinstance(probs, dict) and all(_is_probability(prob) for prob in probs.values())
+    has_valid_probs = isinstance(probs, dict) and all(
+        _is_probability(prob) for prob in probs.values()
+    )
     likely_fields = []
     for name in output:
         if name in inputs:
@@ -155,29 +168,33 @@ def _find_answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
         field = likely_fields[0]
     if field not in output:
         return field, None
-    label = _read_own_answer(output[field])[0]
-    return field, {"model": model, "label": label or "", "probs": probs if is_known else None}
+    label = _read_answer_and_start(output[field])[0]
+    return field, {
+        "model": model,
+        "label": label or "",
+        "probs": probs if has_valid_probs else None,
+    }
 
 
 def _is_probability(value: Any) -> bool:
     return isinstance(value, int | float) and 0 <= value <= 1
 
 
-def _read_own_answer(value: Any) -> tuple[str | None, int | None]:
-    """Return an answer as text, and its start in the passage if the file has it."""
+def _read_answer_and_start(value: Any) -> tuple[str | None, int | None]:
+    """Return an answer as text, or None, and its start in the passage, if the file has it."""
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return value["text"], value.get("start")
-    return _text(value), None
+    return _read_text(value), None
 
 
-def _text(value: Any) -> str | None:
+def _read_text(value: Any) -> str | None:
     if value is None or value == "":
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _find_round(name: str, example: Record) -> int:
-    """Return the round in a row or in the name of its file; else 1."""
+    """Return the round that the row names, or else the one in its file's name, or else 1."""
     if isinstance(example.get("round"), int):
         return int(example["round"])
     match = ROUND_PATTERN.search(name.rpartition("/")[2])
@@ -187,7 +204,7 @@ def _find_round(name: str, example: Record) -> int:
 
 
 def _iter_votes(example: Record) -> Any:
-    """Yield people's votes. An owner's decision on this platform is not a vote."""
+    """Yield people's votes, without an owner's decision on this platform. Raises BadRow."""
     votes = example.get("validations") or []
     if not isinstance(votes, list):
         raise BadRow("`validations` is no list; each vote in it is one")
@@ -197,7 +214,7 @@ def _iter_votes(example: Record) -> Any:
             raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
         answer, mode, worker = vote[:3]
         # An owner's decision of this platform is exported among the votes, without a person.
-        if answer not in MODES and not (mode == "owner" and worker is None):
+        if answer not in PLACEHOLDER_MODES and not (mode == "owner" and worker is None):
             cast_vote = build_vote(worker, answer, is_verdict=answer in VERDICTS)
             correction = ""
             if answer == "incorrect":
@@ -206,7 +223,10 @@ def _iter_votes(example: Record) -> Any:
 
 
 def _list_corrections(example: Record) -> list[tuple[Any, str]]:
-    """Return the corrections in our releases, each with the person who typed it."""
+    """Return the corrections of an example from one of our releases, each as (person, answer).
+
+    Raises BadRow.
+    """
     corrections = example.get("corrections") or []
     correction_list = corrections
     if not isinstance(corrections, list):
@@ -222,24 +242,24 @@ def _list_corrections(example: Record) -> list[tuple[Any, str]]:
 
 
 def _build_metadata(example: Record) -> Record:
-    """Return the remaining fields, without the ids of workers that old files leak."""
+    """Return the remaining fields as metadata, without ids of workers, which old files leak."""
     metadata = _parse_object(example, "metadata_json")
-    about = {}
+    row_metadata = {}
     for name in METADATA_FIELDS:
         if example.get(name) not in (None, ""):
-            about[name] = example[name]
+            row_metadata[name] = example[name]
     return {
         name: value
-        for name, value in {**about, **metadata}.items()
+        for name, value in {**row_metadata, **metadata}.items()
         if not PRIVATE_NAMES.search(name)
     }
 
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     make_json_reader(),
-    files=r"(^|/)(?!croissant\.|benchmark_card\.|task\.)(?![^/]*unlabelled)[^/]*\.jsonl?(\.gz)?$",
-    write=write,
-    hides=("settled",),
+    file_pattern=r"(^|/)(?!croissant\.|benchmark_card\.|task\.)(?![^/]*unlabelled)[^/]*\.jsonl?(\.gz)?$",
+    build_record=build_record,
+    hidden_parts=("settled",),
 )

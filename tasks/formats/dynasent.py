@@ -1,6 +1,6 @@
 """DynaSent, version 1.1: sentences of both rounds, and SST's dev set judged by the same people.
 
-Layout: "Data format" in README.md of cgpotts/dynasent.
+Format: "Data format" in README.md of cgpotts/dynasent.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from tasks.formats.base import Format, Item, Part, Record, Shape, Terms, build_vote, check_record
 from tasks.formats.reading import read_json_lines
-from tasks.line_files import BadRow, strict_json
+from tasks.line_files import BadRow, parse_strict_json
 
 TITLE = "DynaSent"
 SHAPE: Shape = {
@@ -21,8 +21,11 @@ MODELS = {"r1-": (1, "model_0"), "r2-": (2, "model_1"), "sst": (0, "")}
 USED_FIELDS = {"sentence", "text_id", "label_distribution", "sentence_author", "prompt_data"}
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """Return a sentence with its votes; in round 2, also its author and the edited sentence."""
+def parse_row(parts: Sequence[Part]) -> Record:
+    """Return a sentence as a row with its votes. Raises BadRow.
+
+    In round 2, the row also has the author and the sentence that the author edited.
+    """
     record = check_record(parts[0][1], SHAPE, TITLE)
     if record["text_id"][:3] not in MODELS:
         raise BadRow(f"`text_id` is {record['text_id']}; DynaSent's begin with {', '.join(MODELS)}")
@@ -37,8 +40,10 @@ def row(parts: Sequence[Part]) -> Record:
         votes += [build_vote(worker, label) for worker in workers]
     prompt = record.get("prompt_data") or {}
     check_record(prompt, {"prompt_sentence": str} if prompt else {}, TITLE, "prompt_data")
-    taken = USED_FIELDS.union(model_shape)
-    metadata: dict[str, Any] = {n: value for n, value in record.items() if n not in taken}
+    used_names = USED_FIELDS.union(model_shape)
+    metadata: dict[str, Any] = {
+        name: value for name, value in record.items() if name not in used_names
+    }
     return {
         "round": round,
         "uid": record["text_id"],
@@ -53,13 +58,19 @@ def row(parts: Sequence[Part]) -> Record:
         if model
         else None,
         "validations": votes,
-        "metadata": {**metadata, **{n: v for n, v in prompt.items() if n != "prompt_sentence"}},
+        "metadata": {
+            **metadata,
+            **{name: value for name, value in prompt.items() if name != "prompt_sentence"},
+        },
     }
 
 
-def write(item: Item) -> Record | None:
-    """Return a sentence with each label and who gave it, and the model's answer."""
-    row = strict_json(item.row_json)
+def build_record(item: Item) -> Record | None:
+    """Return a sentence with the people who gave each label, and the model's answer.
+
+    Returns None if the format cannot express the item.
+    """
+    row = parse_strict_json(item.row_json)
     prefixes = []
     for prefix, (number, _) in MODELS.items():
         if number == row["round"]:
@@ -84,7 +95,7 @@ def write(item: Item) -> Record | None:
         **({"prompt_data": {"prompt_sentence": prompt}} if prompt else {}),
         "sentence_author": row["author"],
         "label_distribution": {
-            label: [vote.who for vote in votes if vote.label == label] for label in labels
+            label: [vote.worker for vote in votes if vote.label == label] for label in labels
         },
         "gold_label": item.label,
     }
@@ -92,11 +103,11 @@ def write(item: Item) -> Record | None:
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     read_json_lines,
-    write=write,
-    needs=("text",),
-    hides=("author", "verdicts", "corrections", "metadata", "fields"),
+    build_record=build_record,
+    required_fields=("text",),
+    hidden_parts=("author", "verdicts", "corrections", "metadata", "fields"),
     terms=Terms(
         "CC BY 4.0",
         "Christopher Potts, Zhengxuan Wu, Atticus Geiger and Douwe Kiela. 2020. DynaSent: A "

@@ -1,7 +1,7 @@
 """HatemojiBuild: `train.csv`, `validation.csv` and `test.csv` of rounds 5 to 7, with emoji.
 
-Layout: the columns in README.md of HannahKirk/Hatemoji. Neither the model's answers nor what each
-of the three annotators said are published.
+Format: the columns in README.md of HannahKirk/Hatemoji. Neither the model's answers nor the
+individual answers of the three annotators are published.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from tasks.formats.base import Format, Item, Part, Record, Terms, check_record, translate_value
 from tasks.formats.reading import make_table_reader
-from tasks.line_files import strict_json
+from tasks.line_files import parse_strict_json
 
 TITLE = "HatemojiBuild"
 SHAPE = {"entry_id": str, "text": str, "round.base": str, "label_gold": str}
@@ -17,14 +17,14 @@ LABELS = {"0": "not-hate", "1": "hate"}
 ROUNDS = {number: number for number in ("5", "6", "7")}
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """Return a text with the label given by most of its annotators."""
+def parse_row(parts: Sequence[Part]) -> Record:
+    """Return a text as a row with the label that most annotators gave. Raises BadRow."""
     name, record = parts[0]
     check_record(record, SHAPE, TITLE)
     metadata = {}
-    for column, v in record.items():
+    for column, value in record.items():
         if column not in SHAPE:
-            metadata[column.replace(".", "_")] = v
+            metadata[column.replace(".", "_")] = value
     return {
         "round": int(translate_value(record["round.base"], ROUNDS, "round.base", TITLE)),
         "uid": record["entry_id"],
@@ -34,9 +34,12 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
-def write(item: Item) -> Record | None:
-    """Return a text with the settled label, or else its author's."""
-    row = strict_json(item.row_json)
+def build_record(item: Item) -> Record | None:
+    """Return a text with the settled label or, without one, its author's.
+
+    Returns None if the label or the round is not in the format.
+    """
+    row = parse_strict_json(item.row_json)
     codes = {label: code for code, label in LABELS.items()}
     label, number = item.label or row["author_label"], str(row["round"])
     if label not in codes or number not in ROUNDS:
@@ -47,13 +50,13 @@ def write(item: Item) -> Record | None:
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     make_table_reader(),
-    write=write,
+    build_record=build_record,
     columns=tuple(SHAPE),
-    needs=("text",),
-    files=r"(train|validation|test)\.csv(\.gz)?$",
-    hides=("author", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
+    required_fields=("text",),
+    file_pattern=r"(train|validation|test)\.csv(\.gz)?$",
+    hidden_parts=("author", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY 4.0",
         "Hannah Rose Kirk, Bertie Vidgen, Paul Röttger, Tristan Thrush and Scott A. Hale. "

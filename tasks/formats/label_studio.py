@@ -1,6 +1,7 @@
 """Label Studio's JSON export: a list of tasks with annotations and predictions.
 
-Layout: https://labelstud.io/guide/task_format.html and, of what comes in, .../guide/tasks.html.
+Formats: https://labelstud.io/guide/task_format.html for exports and .../guide/tasks.html for
+imports.
 """
 
 from collections.abc import Container, Sequence
@@ -26,20 +27,20 @@ from tasks.formats.base import (
     format_answer,
     hash_record,
     parse_stored_row,
-    split_given,
+    split_fields,
 )
 from tasks.formats.reading import make_json_reader
 from tasks.line_files import BadRow, FileError
 
 TITLE = "Label Studio"
 ANSWER_KEYS = {"choices": "choices", "textarea": "text", "rating": "rating", "number": "number"}
-"""Types of results that are one answer, and the key of it."""
+"""The key of the answer in each type of result that is a single answer."""
 VERDICT_CONTROL = "verdict"
-"""The control in which people say whether an answer is correct."""
+"""The name of the control in which people say whether an answer is correct."""
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """Return a task. Its data is what people read, and each annotation is a vote."""
+def parse_row(parts: Sequence[Part]) -> Record:
+    """Return a task as a row. Each annotation is a vote. Raises BadRow, FileError."""
     if "data" not in parts[0][1] and "annotation_id" in parts[0][1]:
         raise FileError("It is the export JSON-MIN, which lacks what was skipped. Choose JSON.")
     task = check_record(parts[0][1], {"data": dict, "annotations": list}, TITLE)
@@ -48,35 +49,35 @@ def row(parts: Sequence[Part]) -> Record:
     left_out_counts, answered_controls = LeftOutCounts(), dict[str, None]()
     votes = list(kept_fields.get("validations", []))
     votes += _read_votes(task["annotations"], votes, left_out_counts, answered_controls)
-    is_free = any(_is_typed(annotation) for annotation in task["annotations"])
+    has_typed_answers = any(_has_typed_answer(annotation) for annotation in task["annotations"])
     if drafts := task.get("drafts"):
         left_out_counts["drafts"] += len(drafts) if isinstance(drafts, list) else 1
-    about = {
+    row_metadata = {
         LEFT_OUT_KEY: left_out_counts,
-        FREE_TEXT_KEY: is_free,
+        FREE_TEXT_KEY: has_typed_answers,
         QUESTIONS_KEY: tuple(answered_controls),
     }
     if kept_fields:
-        return {**kept_fields, "validations": votes, **about}
+        return {**kept_fields, "validations": votes, **row_metadata}
     return {
         "uid": str(task["id"]) if "id" in task else hash_record(data),
-        **split_given(data),
+        **split_fields(data),
         "model_prediction": _find_prediction(
             task.get("predictions"), left_out_counts, answered_controls
         ),
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
-        **about,
+        **row_metadata,
     }
 
 
-def write(item: Item) -> Record:
-    """Return a task with a prediction, and an annotation for each vote.
+def build_record(item: Item) -> Record:
+    """Return a task with a prediction, and with an annotation for each vote.
 
     Label Studio refuses people it does not know, so the voter is recorded in the result.
     """
-    to = next(iter(item.texts), ROW_KEY)
-    control, prediction = item.answer, item.prediction
+    object_name = next(iter(item.texts), ROW_KEY)
+    control, prediction = item.answer_field, item.prediction
     return {
         "data": {**item.texts, ROW_KEY: item.row_json},
         "annotations": [
@@ -84,34 +85,40 @@ def write(item: Item) -> Record:
                 "result": [
                     {
                         **_build_result(
-                            VERDICT_CONTROL if vote.is_verdict else control, to, vote.label, item
+                            VERDICT_CONTROL if vote.is_verdict else control,
+                            object_name,
+                            vote.label,
+                            item,
                         ),
-                        "meta": {"judge": vote.who},
+                        "meta": {"judge": vote.worker},
                     }
                 ]
             }
             for vote in item.votes
         ],
         "predictions": [
-            {"model_version": item.model, "result": [_build_result(control, to, prediction, item)]}
+            {
+                "model_version": item.model,
+                "result": [_build_result(control, object_name, prediction, item)],
+            }
         ]
         if prediction is not None
         else [],
     }
 
 
-def _build_result(control: str, to: str, answer: str, item: Item) -> Record:
+def _build_result(control: str, object_name: str, answer: str, item: Item) -> Record:
     # A verdict is always chosen, whatever the answer is.
     is_choice = item.is_choice or control == VERDICT_CONTROL
     value = {"choices": [answer]} if is_choice else {"text": [answer]}
-    kind = "textarea"
+    result_type = "textarea"
     if is_choice:
-        kind = "choices"
-    return {"from_name": control, "to_name": to, "type": kind, "value": value}
+        result_type = "choices"
+    return {"from_name": control, "to_name": object_name, "type": result_type, "value": value}
 
 
-def only(task: Record, question: str) -> Record:
-    """Return the task without the answers of other controls."""
+def select_answers(task: Record, question: str) -> Record:
+    """Return the task without the answers to other controls than `question`."""
     task = {**task}
     for key in ("annotations", "predictions"):
         if isinstance(task.get(key), list):
@@ -139,9 +146,9 @@ def _read_votes(
     left_out_counts: LeftOutCounts,
     answered_controls: dict[str, None],
 ) -> list[Record]:
-    """Return the votes, the latest annotation last. Skipped and empty annotations are omitted.
+    """Return the votes, ordered by time. Skipped and empty annotations are left out.
 
-    kept_votes: votes that came with an export; annotations that repeat them are omitted, too.
+    kept_votes: votes that came with our export; annotations that repeat them are left out, too.
     answered_controls: collects the controls in which people answered.
     """
     dated_votes = []
@@ -194,13 +201,13 @@ def _read_vote(
 
 
 def _is_same(vote: Record, worker: Any, text: str) -> bool:
-    """Return whether an export's vote equals a person's answer."""
-    words = (vote.get("label"), vote.get("verdict"))
-    return vote["worker"] == worker and text.strip() in [word.strip() for word in words if word]
+    """Return whether a vote from our export equals a person's answer."""
+    answer = (vote.get("label"), vote.get("verdict"))
+    return vote["worker"] == worker and text.strip() in [word.strip() for word in answer if word]
 
 
-def _is_typed(annotation: Record) -> bool:
-    """Return whether the answer is free text, apart from the verdict on another answer."""
+def _has_typed_answer(annotation: Record) -> bool:
+    """Return whether the annotation has a free-text answer. A verdict does not count."""
     results = []
     if not annotation.get("was_cancelled"):
         results = annotation["result"]
@@ -215,7 +222,8 @@ def _find_prediction(
 ) -> Record | None:
     """Return the first prediction that is included in full, or None.
 
-    Exports may contain only ids. If people answered, the prediction must be for their control.
+    Exports may contain only the ids of predictions. If people answered, the prediction must be for
+    their control. left_out_counts: counts the predictions that are left out.
     """
     first_prediction = None
     for number, prediction in enumerate(predictions if isinstance(predictions, list) else [], 1):
@@ -223,9 +231,9 @@ def _find_prediction(
         if not (isinstance(prediction, dict) and "result" in prediction):
             left_out_counts["predictions of which the file has only the id"] += 1
             continue
-        where = f"predictions[{number}]"
-        check_record(prediction, {"result": list}, TITLE, where)
-        answer = _read_answer(prediction["result"], f"{where}.result")
+        location = f"predictions[{number}]"
+        check_record(prediction, {"result": list}, TITLE, location)
+        answer = _read_answer(prediction["result"], f"{location}.result")
         # For a control in which nobody answered, it would look like an answer to theirs.
         if answer and answered_controls and answer[0] not in answered_controls:
             left_out_counts[OTHER_PREDICTIONS] += 1
@@ -239,9 +247,9 @@ def _find_prediction(
 
 
 def _read_answer(results: list[Any], location: str) -> tuple[str, str, Record] | None:
-    """Return the control, the answer and the result that holds it; None without an answer.
+    """Return the control, the answer and the result that contains it; None without an answer.
 
-    Raises BadRow for several answers.
+    Raises BadRow for several answers. location: the position of the results, for messages.
     """
     shape = {"type": str, "from_name": str, "value": dict}
     for number, result in enumerate(results, 1):
@@ -270,13 +278,13 @@ def _read_answer(results: list[Any], location: str) -> tuple[str, str, Record] |
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     make_json_reader(),
-    files=r"\.json$",
-    choose="JSON",
-    only=only,
-    write=write,
+    file_pattern=r"\.json$",
+    export_advice="JSON",
+    select_answers=select_answers,
+    build_record=build_record,
     frame=ARRAY_FRAME,
-    hides=("author", "settled", "corrections", "metadata"),
-    keeps=True,
+    hidden_parts=("author", "settled", "corrections", "metadata"),
+    keeps_rows=True,
 )

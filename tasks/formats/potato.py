@@ -1,10 +1,10 @@
-"""Potato: the items of its data file, and what people said of them in its output.
+"""Potato: the items of its data file, and people's answers in its output.
 
-Layout: docs/data-export/export_formats.md of davidjurgens/potato. Items are JSON lines with `id`
-and `text`. Answers are `annotations.jsonl` of its export `jsonl`, one line for each item and
-person, or, of its first version, `<person>/annotated_instances.jsonl`, which have the text too.
-The first version's page sends a choice by its name, with `<question>:::<name>` or the key that
-chooses it as value (`potato/server_utils/schemas/radio.py`), and a point of a scale as `scale_4`.
+Format: docs/data-export/export_formats.md of davidjurgens/potato. Items are JSON lines with `id`
+and `text`. Answers are in `annotations.jsonl` of its export `jsonl`, with one line per item and
+person. In the first version they are in `<person>/annotated_instances.jsonl`, with the text. There,
+a choice has its name as key. Its value is `<question>:::<name>` or the key on the keyboard that
+chooses it (`potato/server_utils/schemas/radio.py`). A point of a scale is `scale_4`.
 """
 
 import json
@@ -40,32 +40,35 @@ TITLE = "Potato"
 LABEL_KEYS = ("labels", "label_annotations")
 TEXT_KEYS = ("text", "displayed_text")
 TEXT_INPUTS = ("text_box", "free_response")
-"""Inputs for text."""
+"""Names of text inputs."""
 VALUE_INPUTS = {"slider", "number", "select-one", "selection", "rank_order", "decision"}.union(
     TEXT_INPUTS
 )
-"""Inputs whose value is the answer, whatever it is."""
+"""Names of inputs whose value is the answer."""
 FIRST_VERSION_KEY = "label_annotations"
-"""Where the first version has answers."""
+"""The key under which Potato's first version has answers."""
 EXPORT_ADVICE = (
     "Export `jsonl` (python -m potato.export --config config.yaml --format jsonl --output .), or "
     "of Potato's first version give the output folder"
 )
 Question = tuple[str, str]
-"""Where answers stand in a record, and the question's name."""
+"""The key of the answers in a record, and the question's name."""
 SPAN_KEYS = ("spans", "links", "span_annotations", "link_annotations")
-"""Answers that are no labels."""
+"""Keys of answers that are not labels."""
 ANSWER_FIELDS = {"behavioral_data", "instance_id", "user_id", "annotator_origin"}.union(
     LABEL_KEYS, SPAN_KEYS
 )
 _SCALE_POINT = re.compile("scale_([0-9]+)")
-_HOUSEKEEPING = (
+_HOUSEKEEPING_PATTERN = (
     "annotation_history|device_visits|phase_responses|typing_|agreement|keystroke|reliability"
 )
 
 
-def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
-    """Return `row`, bound to the questions whose values differ between answers."""
+def bind_row_parser(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
+    """Return `parse_row`, bound to the questions in which people enter values.
+
+    These are the questions in which the value of an input differs between answers.
+    """
     values: dict[tuple[Question, str], Any] = {}
     # Only all records together tell a choice from what was entered.
     entered_questions: set[Question] = set()
@@ -76,40 +79,43 @@ def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | Non
                 # A choice has the same value whoever makes it. What differs was entered.
                 if values.setdefault(((key, question), name), value) != value:
                     entered_questions.add((key, question))
-    return partial(row, entered_questions=entered_questions)
+    return partial(parse_row, entered_questions=entered_questions)
 
 
-def row(parts: Sequence[Part], entered_questions: Container[Question] = ()) -> Record:
-    """Return an item. Each person's answer is a vote; other fields of the item are metadata.
+def parse_row(parts: Sequence[Part], entered_questions: Container[Question] = ()) -> Record:
+    """Return an item as a row. Each answer is a vote; the item's other fields are metadata.
 
-    entered_questions: those in which people enter values, such as a slider with a custom name.
+    entered_questions: the questions in which people enter values, such as a slider with a custom
+    name.
     """
     item: Record = {}
-    votes, left_out_counts, is_free, answered_questions = (
+    votes, left_out_counts, has_typed_answers, answered_questions = (
         [],
         LeftOutCounts(),
         False,
         dict[str, None](),
     )
     for name, record in _skip_repeats(parts):
-        _refuse_others(record)
+        _refuse_other_exports(record)
         if any(key in record for key in LABEL_KEYS):
             new_votes = _read_votes(name, record, left_out_counts, entered_questions)
             votes += new_votes
-            is_free = is_free or _is_typed(record)
+            has_typed_answers = has_typed_answers or _has_typed_answer(record)
             answered_questions |= dict.fromkeys(_find_answers(record)[1] if new_votes else ())
         if not any(key in record for key in TEXT_KEYS + LABEL_KEYS):
             record = _rename_text(record)
         if any(key in record for key in TEXT_KEYS):
             if any(record[key] != item[key] for key in TEXT_KEYS if key in record and key in item):
-                raise BadRow(f"the id {same(item)} has another text in {name}; give one of them")
+                raise BadRow(
+                    f"the id {find_item_id(item)} has another text in {name}; give one of them"
+                )
             # The first file that has a field counts.
             item = {**record, **item}
     if not item:
-        raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
-    about = {
+        raise BadRow("nothing has its text; use a folder that contains Potato's data file, too")
+    row_metadata = {
         LEFT_OUT_KEY: left_out_counts,
-        FREE_TEXT_KEY: is_free,
+        FREE_TEXT_KEY: has_typed_answers,
         QUESTIONS_KEY: tuple(answered_questions),
     }
     kept_fields = parse_stored_row(item.get(ROW_KEY))
@@ -117,22 +123,22 @@ def row(parts: Sequence[Part], entered_questions: Container[Question] = ()) -> R
         return {
             **kept_fields,
             "validations": list(kept_fields.get("validations", [])) + votes,
-            **about,
+            **row_metadata,
         }
     text = item.get("text", item.get("displayed_text"))
     # Whatever is neither text nor answer tells of the item.
     item_keys = ANSWER_FIELDS.union(TEXT_KEYS, ["id"])
     return {
-        "uid": same(item),
+        "uid": find_item_id(item),
         "input": {"text": check_record({"text": text}, {"text": str}, TITLE)["text"]},
         "validations": votes,
         "metadata": omit_keys(item, item_keys),
-        **about,
+        **row_metadata,
     }
 
 
-def only(record: Record, question: str) -> Record:
-    """Return the record without answers to other questions."""
+def select_answers(record: Record, question: str) -> Record:
+    """Return the record with only the answers to `question`. Its other fields are kept."""
     answers = {}
     for key in LABEL_KEYS + SPAN_KEYS:
         if isinstance(record.get(key), dict):
@@ -145,7 +151,7 @@ def only(record: Record, question: str) -> Record:
     return {**record, **own_answers}
 
 
-def same(record: Record) -> str:
+def find_item_id(record: Record) -> str:
     """Return the id of the item that a record describes."""
     for key in ("instance_id", "id"):
         if key in record:
@@ -154,7 +160,7 @@ def same(record: Record) -> str:
 
 
 def _find_id_key(record: Record) -> str:
-    """Return the only field whose name ends in "id": Potato's `id_key`. Raises BadRow."""
+    """Return the only field whose name ends in "id", which is Potato's `id_key`. Raises BadRow."""
     keys = []
     for name in record:
         if name.lower().endswith("id"):
@@ -175,30 +181,30 @@ def _rename_text(record: Record) -> Record:
     key = "id"
     if "id" not in record:
         key = _find_id_key(record)
-    texts = []
+    text_names = []
     for name, value in record.items():
         if isinstance(value, str) and name not in (key, ROW_KEY):
-            texts.append(name)
+            text_names.append(name)
     # With several it would be a guess which one people read.
-    if len(texts) != 1:
+    if len(text_names) != 1:
         hint = ""
-        if texts:
-            hint = f", and any of {', '.join(texts)} may be it"
+        if text_names:
+            hint = f", and any of {', '.join(text_names)} may be it"
         raise BadRow(f"there is no `text`{hint}; call the field with the text `text`")
-    rest = omit_keys(record, {key, texts[0]})
-    return {"id": record[key], "text": record[texts[0]], **rest}
+    other_fields = omit_keys(record, {key, text_names[0]})
+    return {"id": record[key], "text": record[text_names[0]], **other_fields}
 
 
-def write(item: Item) -> Record:
-    """Return an item of a data file. `pre_annotation` can show the settled label."""
+def build_record(item: Item) -> Record:
+    """Return an item of a data file. Potato's `pre_annotation` can show its settled label."""
     predictions = {}
     if item.label is not None:
-        predictions = {item.answer: item.label}
+        predictions = {item.answer_field: item.label}
     return {"id": item.uid, "text": item.text, "predictions": predictions, ROW_KEY: item.row_json}
 
 
 def _skip_repeats(parts: Sequence[Part]) -> Iterator[Part]:
-    """Yield the records, with each answer of a person only once.
+    """Yield the records, without repeats of a person's answer.
 
     The first version writes one file for everybody and one per person, and a folder may contain
     several exports.
@@ -206,9 +212,9 @@ def _skip_repeats(parts: Sequence[Part]) -> Iterator[Part]:
     seen_answers = set()
     for name, record in parts:
         key, answers = _find_answers(record)
-        who = _find_person(name, record)
-        if key and who:
-            answer = who, json.dumps(answers, sort_keys=True)
+        person = _find_person(name, record)
+        if key and person:
+            answer = person, json.dumps(answers, sort_keys=True)
             # The same person with the same answer: another file of the output.
             if answer in seen_answers:
                 continue
@@ -217,7 +223,7 @@ def _skip_repeats(parts: Sequence[Part]) -> Iterator[Part]:
 
 
 def _find_answers(record: Record) -> tuple[str, Record]:
-    """Return the key of a record's answers, and the answers by question; ("", {}) without any."""
+    """Return the key of a record's answers and the answers by question, or ("", {})."""
     key = next((key for key in LABEL_KEYS if isinstance(record.get(key), dict)), "")
     return key, record[key] if key else {}
 
@@ -226,10 +232,10 @@ def _find_person(name: str, record: Record) -> str | None:
     return record.get("user_id") or _parse_person(name)
 
 
-def _refuse_others(record: Record) -> None:
-    """Raise BadRow for answers that mark or link text, FileError for other exports.
+def _refuse_other_exports(record: Record) -> None:
+    """Raise BadRow for answers that mark or link text, and FileError for other exports.
 
-    Potato's tables have a column for each choice.
+    Other exports are, for example, Potato's tables, which have a column for each choice.
     """
     for key in SPAN_KEYS:
         if record.get(key):
@@ -245,7 +251,10 @@ def _read_votes(
     left_out_counts: LeftOutCounts,
     entered_questions: Container[Question],
 ) -> list[Record]:
-    """Return a person's vote: the chosen label or the entered value of one question."""
+    """Return a person's vote, the chosen label or the entered value; [] without an answer.
+
+    Raises BadRow if several questions are answered.
+    """
     key = next(key for key in LABEL_KEYS if key in record)
     check_record(record, {key: dict}, TITLE)
     origin = record.get("annotator_origin")
@@ -276,7 +285,7 @@ def _read_votes(
     return [build_vote(_find_person(name, record), answer) for answer in answers]
 
 
-def _is_typed(record: Record) -> bool:
+def _has_typed_answer(record: Record) -> bool:
     """Return whether the answers are in text inputs."""
     names: list[str] = []
     for inputs in _find_answers(record)[1].values():
@@ -285,11 +294,12 @@ def _is_typed(record: Record) -> bool:
 
 
 def _read_answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
-    """Return the answer in an input of this name; "" without one.
+    """Return the answer in an input of this name; "" if it is empty.
 
-    A choice has as value its own name or true. In Potato's first version the value may be the name
-    prefixed by the question, or the key that chooses it. Other inputs contain what people entered:
-    `slider`, `number`, `select-one`, `free_response`, `text_box`, the rows of a multirate.
+    The value of a choice is its own name or true. In Potato's first version it may be the name
+    prefixed with the question, or the key that chooses it. Other inputs contain what people
+    entered: `slider`, `number`, `select-one`, `free_response`, `text_box`, the rows of a multirate.
+    Raises BadRow. is_entered: whether people enter values in this question.
     """
     if value in (False, None, ""):
         return ""
@@ -306,34 +316,34 @@ def _read_answer(question: str, name: str, value: Any, *, is_entered: bool) -> s
 
 
 def _parse_person(name: str) -> str | None:
-    """Return the person in whose folder a file of Potato's first version is."""
+    """Return the person whose folder contains this file, in Potato's first version; else None."""
     file = PurePosixPath(name)
-    is_answers = file.name.startswith("annotated_instances")
-    if is_answers:
+    is_answer_file = file.name.startswith("annotated_instances")
+    if is_answer_file:
         # The first version names each folder after the person who annotated.
         return file.parent.name or None
     return None
 
 
-def read(file: BufferedReader) -> Iterator[Numbered]:
-    """Yield the records of JSON lines, a JSON list, or a data file that is a table."""
+def read_records(file: BufferedReader) -> Iterator[Numbered]:
+    """Yield the numbered records of JSON lines, a JSON list or a table."""
     yield from (make_json_reader() if looks_like_json(file) else make_table_reader())(file)
 
 
 FORMAT = Format(
     TITLE,
-    row,
-    read,
-    files=rf"^(?!(.*/)?[^/]*({_HOUSEKEEPING})[^/]*$).*"
+    parse_row,
+    read_records,
+    file_pattern=rf"^(?!(.*/)?[^/]*({_HOUSEKEEPING_PATTERN})[^/]*$).*"
     r"(\.jsonl(\.gz)?|(^|/)annotated_instances\.json"
     r"|(^|/)(?![^/]*(annotat|config|state|schema|survey|package))[^/]+\.(csv|tsv|json))$",
-    answers=r"(^|/)(annotations\.jsonl|annotated_instances\.jsonl?)(\.gz)?$",
-    others=r"(^|/)((annotations|annotated_instances)\.(csv|tsv|parquet)|user_state\.json)$",
-    instead=EXPORT_ADVICE,
-    only=only,
-    same=same,
-    row_of_all=row_of_all,
-    write=write,
-    hides=("author", "votes", "verdicts", "corrections", "models", "metadata"),
-    keeps=True,
+    answer_file_pattern=r"(^|/)(annotations\.jsonl|annotated_instances\.jsonl?)(\.gz)?$",
+    unread_file_pattern=r"(^|/)((annotations|annotated_instances)\.(csv|tsv|parquet)|user_state\.json)$",
+    missing_answers_advice=EXPORT_ADVICE,
+    select_answers=select_answers,
+    find_item_id=find_item_id,
+    bind_row_parser=bind_row_parser,
+    build_record=build_record,
+    hidden_parts=("author", "votes", "verdicts", "corrections", "models", "metadata"),
+    keeps_rows=True,
 )

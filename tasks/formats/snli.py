@@ -1,7 +1,7 @@
-"""SNLI 1.0: pairs with the labels of their author and of people who judged them.
+"""SNLI 1.0: pairs with the labels of their author and of the people who judged them.
 
-Layout: README.txt of https://nlp.stanford.edu/projects/snli/. The first of `annotator_labels` is
-the author's, the others are of people who judged the pair.
+Format: README.txt of https://nlp.stanford.edu/projects/snli/. The first of `annotator_labels` is
+the author's, the others are those of the people who judged the pair.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tasks.formats.base import (
     translate_value,
 )
 from tasks.formats.reading import read_json_lines
-from tasks.line_files import strict_json
+from tasks.line_files import parse_strict_json
 
 TITLE = "SNLI"
 SHAPE = {
@@ -37,8 +37,11 @@ PARSE_COLUMNS = {
 }
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """Return a pair with its author's label and the votes on it, without syntax trees."""
+def parse_row(parts: Sequence[Part]) -> Record:
+    """Return a pair as a row with its author's label and its votes, without syntax trees.
+
+    Raises BadRow.
+    """
     record = check_record(parts[0][1], SHAPE, TITLE)
     labels = []
     for label in record["annotator_labels"]:
@@ -54,9 +57,9 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
-def write(item: Item) -> Record | None:
-    """Return a pair with the labels of its author and of the judges, in SNLI's layout."""
-    row = strict_json(item.row_json)
+def build_record(item: Item) -> Record | None:
+    """Return a pair with the labels of its author and judges; None for a label that SNLI lacks."""
+    row = parse_strict_json(item.row_json)
     labels = [row["author_label"]]
     for vote in item.votes:
         labels.append(vote.label)
@@ -74,11 +77,11 @@ def write(item: Item) -> Record | None:
 
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     read_json_lines,
-    write=write,
-    needs=("premise", "hypothesis"),
-    hides=("verdicts", "corrections", "models", "metadata", "fields"),
+    build_record=build_record,
+    required_fields=("premise", "hypothesis"),
+    hidden_parts=("verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY-SA 4.0",
         "Samuel R. Bowman, Gabor Angeli, Christopher Potts and Christopher D. Manning. 2015. "

@@ -1,6 +1,6 @@
-"""SQuAD 1.1 and 2.0, and what has its layout: `data`, `paragraphs`, `qas`.
+"""SQuAD 1.1 and 2.0, and other files in their format: `data`, `paragraphs`, `qas`.
 
-Layout: https://rajpurkar.github.io/SQuAD-explorer/.
+Format: https://rajpurkar.github.io/SQuAD-explorer/.
 """
 
 import json
@@ -9,14 +9,17 @@ from io import BufferedReader
 
 from tasks.formats.base import Format, Item, Numbered, Part, Record, Terms, check_record, omit_keys
 from tasks.formats.reading import make_json_reader
-from tasks.line_files import BadRow, FileError, strict_json
+from tasks.line_files import BadRow, FileError, parse_strict_json
 
 TITLE = "SQuAD"
 SHAPE = {"context": str, "question": str, "id": str, "answers": list}
 
 
 def iter_questions(file: BufferedReader) -> Iterator[Numbered]:
-    """Yield each question with its paragraph and title, one article at a time."""
+    """Yield each question with its paragraph and title. Raises FileError.
+
+    Reads one article at a time.
+    """
     number = 0
     for _, text in make_json_reader("data.item")(file):
         try:
@@ -25,10 +28,13 @@ def iter_questions(file: BufferedReader) -> Iterator[Numbered]:
                 check_record(paragraph, {"context": str, "qas": list}, TITLE, "paragraphs[…]")
                 for question in paragraph["qas"]:
                     number += 1
-                    about = {"context": paragraph["context"], "title": article.get("title", "")}
+                    row_metadata = {
+                        "context": paragraph["context"],
+                        "title": article.get("title", ""),
+                    }
                     yield (
                         number,
-                        json.dumps({**check_record(question, {}, TITLE), **about}).encode(),
+                        json.dumps({**check_record(question, {}, TITLE), **row_metadata}).encode(),
                     )
         except BadRow as error:
             raise FileError(f"after question {number}: {error}.") from None
@@ -36,8 +42,11 @@ def iter_questions(file: BufferedReader) -> Iterator[Numbered]:
         raise FileError("It has no list `data` with questions, as SQuAD has.")
 
 
-def row(parts: Sequence[Part]) -> Record:
-    """Return a question on a passage. Its first answer, if it has one, is the author's."""
+def parse_row(parts: Sequence[Part]) -> Record:
+    """Return a question about a passage as a row. The first answer, if any, is the author's.
+
+    Raises BadRow.
+    """
     record = check_record(parts[0][1], SHAPE, TITLE)
     answers = []
     for number, answer in enumerate(record["answers"], 1):
@@ -58,12 +67,16 @@ def row(parts: Sequence[Part]) -> Record:
     }
 
 
-def write(item: Item) -> Record:
-    """Return an article of one question. An unknown start of its answer is searched for."""
-    row = strict_json(item.row_json)
+def build_record(item: Item) -> Record:
+    """Return an article with one question.
+
+    If the start of the answer is not known, its first occurrence in the passage counts. If there is
+    none, the question has no answer.
+    """
+    row = parse_strict_json(item.row_json)
     passage, answer = item.texts["passage"], row["author_label"]
     # Rows that came from SQuAD know the start. For others the first place is meant.
-    start = row["metadata"].get(f"{item.answer}_start", passage.find(answer or ""))
+    start = row["metadata"].get(f"{item.answer_field}_start", passage.find(answer or ""))
     is_found = type(start) is int and start >= 0
     answers = []
     if answer and is_found:
@@ -76,13 +89,13 @@ FRAME = ('{"version": "dynabench", "data": [', "]}")
 REQUIRED_FIELDS = ("passage", "question")
 FORMAT = Format(
     TITLE,
-    row,
+    parse_row,
     iter_questions,
-    files=r"\.json(\.gz)?$",
-    write=write,
+    file_pattern=r"\.json(\.gz)?$",
+    build_record=build_record,
     frame=FRAME,
-    needs=REQUIRED_FIELDS,
-    hides=("settled", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
+    required_fields=REQUIRED_FIELDS,
+    hidden_parts=("settled", "votes", "verdicts", "corrections", "models", "metadata", "fields"),
     terms=Terms(
         "CC BY-SA 4.0",
         "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang. 2016. SQuAD: "

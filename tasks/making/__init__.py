@@ -1,1 +1,1 @@
-"""New tasks of people: the gallery that they choose from, and what makes the task."""
+"""New tasks: the gallery from which people choose, drafts, and the creation of a task."""

@@ -1,11 +1,11 @@
-"""The form of a new task."""
+"""Forms for new tasks, requests for approval, and decisions."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Task
 
-CODE, NAME = Task._meta.get_field("code"), Task._meta.get_field("name")
+CODE_FIELD, NAME_FIELD = Task._meta.get_field("code"), Task._meta.get_field("name")
 
 
 class NewTaskForm(forms.Form):
@@ -13,14 +13,14 @@ class NewTaskForm(forms.Form):
 
     name = forms.CharField(
         label=_("Name"),
-        max_length=NAME.max_length,
-        help_text=_("What people read in the list of tasks. You may change it later."),
+        max_length=NAME_FIELD.max_length,
+        help_text=_("Shown in the list of tasks. You can change it later."),
     )
     code = forms.CharField(
         label=_("Code"),
-        max_length=CODE.max_length,
-        validators=CODE.validators,
-        help_text=_("A part of its address that stays: small letters, digits and hyphens."),
+        max_length=CODE_FIELD.max_length,
+        validators=CODE_FIELD.validators,
+        help_text=_("Lowercase letters, numbers, hyphens: my-task. You can't change it later."),
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
 
@@ -31,20 +31,20 @@ class ApprovalForm(forms.Form):
     goal = forms.CharField(
         label=_("Goal"),
         max_length=2000,
-        help_text=_("What the task finds out, and what its data is for."),
+        help_text=_("What do you want to find out, and what will the data be used for?"),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
     people = forms.CharField(
         label=_("People"),
         max_length=2000,
-        help_text=_("Who writes and judges, and about how many they are."),
+        help_text=_("Who will write and judge, and roughly how many people?"),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
     show = forms.BooleanField(
-        label=_("Show the task to everybody once it is approved"),
+        label=_("Show the task to everyone once it's approved"),
         required=False,
         initial=True,
-        help_text=_("Otherwise only its members see it, and you may recruit people."),
+        help_text=_("Otherwise only members and people you recruit can see the task."),
     )
 
 
@@ -61,12 +61,14 @@ class DecisionForm(forms.Form):
         label=_("Reason"),
         max_length=2000,
         required=False,
-        help_text=_("The proposer reads it. Needed to decline."),
+        help_text=_("The proposer sees this. Required if you decline."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
 
 
-class MakingDecisionForm(DecisionForm):
-    """A form for deciding on a proposal of an earlier release; approval creates the task."""
+class LegacyDecisionForm(DecisionForm):
+    """A form for deciding on a proposal from an earlier release. Approval creates the task."""
 
-    code = forms.CharField(label=_("Code"), max_length=CODE.max_length, validators=CODE.validators)
+    code = forms.CharField(
+        label=_("Code"), max_length=CODE_FIELD.max_length, validators=CODE_FIELD.validators
+    )

@@ -1,4 +1,4 @@
-"""Writes: tasks that people make for themselves."""
+"""Create and delete people's own tasks."""
 
 from django.conf import settings
 from django.db import transaction
@@ -8,56 +8,59 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
-from core.files.decoding import Decoded
+from core.files.decoding import DecodedMedia
 from tasks.contexts.media.services import delete_media, store_decoded
 from tasks.contexts.scenes.contexts import draw_examples
 from tasks.making.templates import Source, get_source_text, load_templates, rename_config
-from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
+from tasks.models import SIMULATED_TASK_CODE, Round, RoundTarget, Task, TaskMember, TaskProposal
 from tasks.permissions import can_edit, can_make_tasks, can_own
-from tasks.questions import have_contestants
+from tasks.questions import build_contestants_condition
 from tasks.rounds.services import plan_round
 from tasks.selectors import PLANNED_STATES
 from tasks.services import (
     close_approval_request,
+    create_task_without_files,
     keep_example_media,
     list_example_digests,
-    new_task,
 )
 
 
 def find_unopened_tasks() -> QuerySet[Task]:
-    """Return the tasks in which nobody can have written: no opened round, no arena with models."""
+    """Return the tasks in which nobody can have written.
+
+    They have no round that was ever opened and, if they are arenas, no models.
+    """
     # Every state but draft and ready has been open once.
-    opened = Round.objects.exclude(state__in=PLANNED_STATES)
-    return Task.objects.exclude(have_contestants()).exclude(rounds__in=opened)
+    opened_rounds = Round.objects.exclude(state__in=PLANNED_STATES)
+    return Task.objects.exclude(build_contestants_condition()).exclude(rounds__in=opened_rounds)
 
 
-def find_source(kind: str, code: str, maker: User) -> Source | None:
+def find_source(kind: str, code: str, creator: User) -> Source | None:
     """Return the source of a new task: a template, or a task that the person may edit.
 
-    None if there is no such source.
+    Returns None if there is no such source. kind: a TaskProposal.Kind. code: the source's code.
     """
     if kind != TaskProposal.Kind.TASK:
         return load_templates().get(code)
     task = Task.objects.filter(code=code).first()
-    if task and can_edit(maker, task):
+    if task and can_edit(creator, task):
         return task
     return None
 
 
-def make_task(*, maker: User, code: str, name: str, source: Source) -> Task:
+def make_task(*, creator: User, code: str, name: str, source: Source) -> Task:
     """Create a private task from a template or as a copy of another task.
 
-    Locks and raises as `make_own_task` does.
+    For locks and errors, see `make_own_task`.
     """
     text = rename_config(get_source_text(source), name)
-    return make_own_task(maker=maker, code=code, text=text, source=source)[0]
+    return make_own_task(creator=creator, code=code, text=text, source=source)[0]
 
 
 @transaction.atomic
 def make_own_task(
     *,
-    maker: User,
+    creator: User,
     code: str,
     text: str,
     source: Source | None = None,
@@ -65,80 +68,86 @@ def make_own_task(
     allow_try_out: bool = True,
     is_approved: bool = False,
 ) -> tuple[Task, list[str]]:
-    """Create a task with its maker as owner, and plan its first round.
+    """Create a task with its creator as owner, and plan its first round.
 
-    Returns the task and notes on its configuration. source: where pictures and recordings of the
-    examples come from. is_approved: an administrator allows this task. If new tasks need approval,
-    only members see the task until then. Locks the maker, so that parallel requests cannot exceed
-    the limit on unopened tasks. Raises ConfigError, Refused.
+    Returns the task and notes on its configuration. source: the template or task from which to copy
+    the pictures and recordings of the examples. is_approved: whether an administrator has allowed
+    this task. If new tasks need approval, only members see the task until then. Locks the creator,
+    so that parallel requests cannot exceed the limit on unopened tasks. Raises ConfigError,
+    Refused.
     """
-    # 1. Lock the maker, and check what they may begin.
-    locked_maker = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
+    # 1. Lock the creator, and check what they may begin.
+    locked_creator = User.objects.select_for_update(of=("self",), no_key=True).get(pk=creator.pk)
     if not is_approved:
-        _check_may_make(locked_maker)
-    if not locked_maker.is_superuser:
+        _check_can_make_tasks(locked_creator)
+    if not locked_creator.is_superuser:
         check_code(code)
     # 2. Decide who sees the task.
     needs_approval = settings.NEW_TASKS == "approval" and not (
-        is_approved or locked_maker.is_superuser
+        is_approved or locked_creator.is_superuser
     )
     if needs_approval and is_visible:
-        message = _("A new task is private until an administrator has approved it.")
+        message = _("A new task stays private until an administrator approves it.")
         raise Refused(message, code="approval", field="is_visible")
-    fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
+    fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": creator}
     fields["is_unapproved"] = needs_approval
     # 3. Create it.
-    task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
+    task, notes = create_task_without_files(code=code, config_text=text, actor=creator, **fields)
     # 4. Store the files of its examples before the check that they are there.
     _copy_files(source, task)
     keep_example_media(task, task.config)
-    # 5. Make the maker its owner, and plan the first round.
-    TaskMember.objects.create(task=task, user=maker, role=TaskMember.Role.OWNER)
+    # 5. Make the creator its owner, and plan the first round.
+    TaskMember.objects.create(task=task, user=creator, role=TaskMember.Role.OWNER)
     if task.config.kind != "arena":
-        plan_round(task=task, actor=maker, fields={})
+        plan_round(task=task, actor=creator, fields={})
     return task, notes
 
 
 def check_code(code: str) -> None:
     """Raise Refused if the code is reserved or taken."""
-    if code == SIMULATED or code in load_templates():
-        raise Refused(_("This code is kept for the site. Take another one."), field="code")
+    # A person's task must not be taken for an official or a simulated one.
+    if code == SIMULATED_TASK_CODE or code in load_templates():
+        raise Refused(_("This code is reserved. Choose another."), field="code")
     if Task.objects.filter(code=code).exists():
-        message = _("There is a task %(code)s. Take another code.") % {"code": code}
+        message = _("The code %(code)s is already taken. Choose another.") % {"code": code}
         raise Refused(message, code="exists", field="code")
 
 
-def _check_may_make(maker: User) -> None:
-    if not can_make_tasks(maker):
+def _check_can_make_tasks(creator: User) -> None:
+    if not can_make_tasks(creator):
         message = _(
-            "You may not make tasks on this site. Confirm your e-mail address first, or ask."
+            "You can't create tasks yet. Confirm your email address, or ask an administrator."
         )
         raise Refused(message, code="new_tasks", status=403)
-    if maker.is_superuser:
+    # The limit on unopened tasks does not apply to administrators.
+    if creator.is_superuser:
         return
-    if _find_counted_tasks(maker).count() >= settings.NEW_TASKS_AT_ONCE:
+    if _find_counted_tasks(creator).count() >= settings.NEW_TASKS_AT_ONCE:
         message = _(
-            "You have %(number)d tasks without an opened round or an approval. Open or delete one "
-            "first."
+            "You already have %(number)d tasks that haven't been approved or opened. "
+            "Open or delete one first."
         )
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
 
 
-def _find_counted_tasks(maker: User) -> QuerySet[Task]:
-    """Return the maker's tasks that count: those without an opened round, or awaiting approval."""
+def _find_counted_tasks(creator: User) -> QuerySet[Task]:
+    """Return the creator's tasks that count towards the limit.
+
+    These are tasks without an opened round, and tasks awaiting approval.
+    """
     # Where everybody may create tasks, only tasks without an opened round count.
     counted_condition = Q(pk__in=find_unopened_tasks().values("pk"))
     if settings.NEW_TASKS != "everybody":
         counted_condition |= Q(is_unapproved=True)
-    return Task.objects.filter(counted_condition, made_by=maker)
+    return Task.objects.filter(counted_condition, made_by=creator)
 
 
 def _copy_files(source: Source | None, task: Task) -> None:
-    """Copy the pictures and recordings of the examples from the source into the task."""
+    """Copy the pictures and recordings of the examples from the source to the task."""
     if isinstance(source, Task):
         for media in source.media.filter(digest__in=list_example_digests(task.config)):
             with media.file.open() as file:
-                decoded_file = Decoded(file.read(), media.mime, media.about)
+                decoded_file = DecodedMedia(file.read(), media.mime, media.about)
             store_decoded(task=task, decoded_file=decoded_file)
     elif source and source.scenes:
         task.config_text = draw_examples(source.scenes, task)
@@ -154,7 +163,7 @@ def delete_unopened_task(*, task: Task, actor: User) -> None:
     # Its request first, since a decision locks request and task in this order.
     close_approval_request(task, actor, TaskProposal.State.WITHDRAWN)
     locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    message = _("Only an owner deletes a task, and only before a round was opened.")
+    message = _("You can delete only your own tasks, and only before their first round opens.")
     if not (can_own(actor, locked_task) and find_unopened_tasks().filter(pk=task.pk).exists()):
         raise Refused(message, code="begun")
     log(actor, "task.deleted", locked_task, name=locked_task.name)

@@ -1,4 +1,4 @@
-"""What a new task may begin as: the official tasks, and the templates in `gallery/`."""
+"""The templates for new tasks: the official tasks and those in `gallery/`."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tasks.config.parsing import read_yaml
 from tasks.config.schema import TaskConfig
-from tasks.models import Task, TaskProposal, parsed_config
+from tasks.models import Task, TaskProposal, parse_config
 from tasks.services import OFFICIAL_FOLDER, SCENES_FILE
 
 GALLERY_FOLDER = Path(__file__).parent / "gallery"
@@ -16,12 +16,12 @@ GALLERY_FOLDER = Path(__file__).parent / "gallery"
 
 @dataclass(frozen=True)
 class Template:
-    """A configuration that people can start a task from."""
+    """A configuration from which people can start a task."""
 
     code: str
     text: str
     scenes: Path | None = None
-    """The file that says which pictures its examples show, where they are drawn."""
+    """The file that describes the pictures of its examples, if they are drawn."""
 
     @property
     def picture(self) -> str:
@@ -31,11 +31,11 @@ class Template:
     @property
     def config(self) -> TaskConfig:
         """Return the parsed configuration."""
-        return parsed_config(self.text)
+        return parse_config(self.text)
 
 
 Source = Template | Task
-"""What a task begins as."""
+"""A template or a task, from which a new task can be copied."""
 
 
 def get_source_text(source: Source) -> str:
@@ -46,7 +46,7 @@ def get_source_text(source: Source) -> str:
 
 
 def get_source_kind(source: Source | None) -> str:
-    """Return the kind of a source in the form that drafts and proposals store; "" without one."""
+    """Return the kind of a source as drafts and proposals store it; "" without a source."""
     if source is None:
         return ""
     kind = TaskProposal.Kind
@@ -58,16 +58,18 @@ def get_source_kind(source: Source | None) -> str:
 @cache
 def load_templates() -> Mapping[str, Template]:
     """Return all templates by code: the official tasks first, then the gallery."""
-    official = []
+    official_templates = []
     for file in sorted(OFFICIAL_FOLDER.glob("*/task.yaml")):
-        official.append(Template(file.parent.name, file.read_text(), _find_scenes(file.parent)))
+        official_templates.append(
+            Template(file.parent.name, file.read_text(), _find_scenes_file(file.parent))
+        )
     other_templates = [
         Template(file.stem, file.read_text()) for file in sorted(GALLERY_FOLDER.glob("*.yaml"))
     ]
-    return {template.code: template for template in official + other_templates}
+    return {template.code: template for template in official_templates + other_templates}
 
 
-def _find_scenes(folder: Path) -> Path | None:
+def _find_scenes_file(folder: Path) -> Path | None:
     file = folder / SCENES_FILE
     if file.exists():
         return file
@@ -80,7 +82,9 @@ def rename_config(text: str, name: str) -> str:
     All other characters are unchanged. Raises ConfigError.
     """
     # By the position in the text, so that comments and the order of keys stay.
-    value = next(node for key, node in read_yaml(text).root.value if key.value == "name")
-    start, end = value.start_mark.index, value.end_mark.index
-    written = json.dumps(name, ensure_ascii=False)  # JSON is YAML
-    return text[:start] + written + ("\n" if text[start:end].endswith("\n") else "") + text[end:]
+    name_node = next(node for key, node in read_yaml(text).root.value if key.value == "name")
+    start, end = name_node.start_mark.index, name_node.end_mark.index
+    quoted_name = json.dumps(name, ensure_ascii=False)  # JSON is YAML
+    return (
+        text[:start] + quoted_name + ("\n" if text[start:end].endswith("\n") else "") + text[end:]
+    )

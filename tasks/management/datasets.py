@@ -1,4 +1,4 @@
-"""Arguments of commands that read a data set of a hub or of a folder."""
+"""Command arguments for reading a dataset from a hub or a folder."""
 
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterator, Mapping
@@ -11,21 +11,23 @@ from django.core.management.base import CommandError
 from tasks.datasets.reading import RowsQuery, WrittenRows
 from tasks.datasets.spool import spool_rows
 
-FOLDER, HUB = "datasets", "hub"
-DATASET_SOURCES = (FOLDER, HUB)
+FOLDER_SOURCE, HUB_SOURCE = "datasets", "hub"
+DATASET_SOURCES = (FOLDER_SOURCE, HUB_SOURCE)
 ARGUMENT_NAMES = ("revision", "config", "split", "rows", "columns")
 
 
 def add_dataset_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments that choose rows of a dataset, named as in the library `datasets`."""
-    about = parser.add_argument_group(f"with --from {FOLDER} or --from {HUB}")
-    about.add_argument("--config", default="", metavar="NAME", help="its configuration")
-    about.add_argument("--split", default="", metavar="NAME", help="such as train")
-    about.add_argument(
+    """Add arguments for choosing rows of a dataset, named as in the library `datasets`."""
+    argument_group = parser.add_argument_group(
+        f"with --from {FOLDER_SOURCE} or --from {HUB_SOURCE}"
+    )
+    argument_group.add_argument("--config", default="", metavar="NAME", help="its configuration")
+    argument_group.add_argument("--split", default="", metavar="NAME", help="such as train")
+    argument_group.add_argument(
         "--revision", default="", metavar="COMMIT", help="of the hub; default: the newest"
     )
-    about.add_argument("--rows", type=int, default=0, metavar="N", help="the first N alone")
-    about.add_argument(
+    argument_group.add_argument("--rows", type=int, default=0, metavar="N", help="only the first N")
+    argument_group.add_argument(
         "--columns",
         type=_parse_columns,
         default={},
@@ -34,7 +36,7 @@ def add_dataset_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def is_dataset(options: Mapping[str, Any], ignored_names: Collection[str] = ()) -> bool:
+def is_dataset_source(options: Mapping[str, Any], ignored_names: Collection[str] = ()) -> bool:
     """Return whether the rows come from a dataset.
 
     ignored_names: dataset arguments that other sources accept, too. Raises CommandError if another
@@ -44,7 +46,7 @@ def is_dataset(options: Mapping[str, Any], ignored_names: Collection[str] = ()) 
         return True
     for name in ARGUMENT_NAMES:
         if options[name] and name not in ignored_names:
-            raise CommandError(f"--{name} goes with --from {FOLDER} or --from {HUB}.")
+            raise CommandError(f"--{name} goes with --from {FOLDER_SOURCE} or --from {HUB_SOURCE}.")
     return False
 
 
@@ -52,10 +54,13 @@ def is_dataset(options: Mapping[str, Any], ignored_names: Collection[str] = ()) 
 def open_dataset(
     options: Mapping[str, Any], *, is_plain: bool
 ) -> Iterator[tuple[WrittenRows, Path]]:
-    """Yield the rows that the arguments name, as `spool_rows` does. Raises FileError."""
+    """Open the dataset that the arguments name, and yield what `spool_rows` yields.
+
+    Raises FileError.
+    """
     arguments = {name: options[name] for name in ARGUMENT_NAMES}
-    query = RowsQuery(where=options["file"], is_plain=is_plain, **arguments)
-    with spool_rows(query, of_hub=options["source"] == HUB) as dataset:
+    query = RowsQuery(source=options["file"], is_plain=is_plain, **arguments)
+    with spool_rows(query, is_on_hub=options["source"] == HUB_SOURCE) as dataset:
         yield dataset
 
 

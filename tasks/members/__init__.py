@@ -1,1 +1,1 @@
-"""The people of a task: invitations, what owners ask of them, and roles that ended."""
+"""The people of a task: invitations, assignments, and roles that ended."""

@@ -1,4 +1,4 @@
-"""The forms of a task's members, invitations and visibility."""
+"""Forms for a task's members, invitations and visibility."""
 
 from django import forms
 from django.utils.translation import gettext_lazy
@@ -7,49 +7,49 @@ from core.mail.addresses import AddressField
 from tasks.members.invitation_services import MAX_DAYS
 from tasks.models import TaskMember
 
-ROLES = [
-    (TaskMember.Role.OWNER, gettext_lazy("Owner: everything")),
-    (TaskMember.Role.EDITOR, gettext_lazy("Editor: sets the task up")),
+ROLE_CHOICES = [
+    (TaskMember.Role.OWNER, gettext_lazy("Owner: can do everything")),
+    (TaskMember.Role.EDITOR, gettext_lazy("Editor: sets up the task")),
     (TaskMember.Role.REVIEWER, gettext_lazy("Reviewer: decides on examples and reports")),
-    (TaskMember.Role.VIEWER, gettext_lazy("Viewer: reads all")),
+    (TaskMember.Role.VIEWER, gettext_lazy("Viewer: reads everything")),
     (TaskMember.Role.ANNOTATOR, gettext_lazy("Annotator: writes and judges")),
-    (TaskMember.Role.WRITER, gettext_lazy("Writer: only writes")),
-    (TaskMember.Role.JUDGE, gettext_lazy("Judge: only judges")),
+    (TaskMember.Role.WRITER, gettext_lazy("Writer: writes examples only")),
+    (TaskMember.Role.JUDGE, gettext_lazy("Judge: judges examples only")),
 ]
-"""All roles, in words."""
+"""All roles with their descriptions."""
 
 
-class SeenForm(forms.Form):
-    """Who sees a task."""
+class VisibilityForm(forms.Form):
+    """A form for who can see a task and try its models."""
 
     is_visible = forms.BooleanField(
-        label=gettext_lazy("Everybody sees the task"),
+        label=gettext_lazy("Everyone can see the task"),
         required=False,
-        help_text=gettext_lazy("Otherwise only its members."),
+        help_text=gettext_lazy("Otherwise only members can see the task."),
     )
     allow_try_out = forms.BooleanField(
-        label=gettext_lazy("People without an account may try the models"),
+        label=gettext_lazy("People without an account can try the models"),
         required=False,
-        help_text=gettext_lazy("Nothing of that is kept."),
+        help_text=gettext_lazy("We don't store what these people write."),
     )
 
 
 class RoleForm(forms.Form):
-    """The role of a member."""
+    """A form for the role of a member."""
 
-    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES)
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLE_CHOICES)
 
 
 class MemberForm(RoleForm):
-    """A new member, by address, so that nobody's address is offered."""
+    """A form for a new member. The email address is typed, so that no addresses are listed."""
 
-    email = AddressField(label=gettext_lazy("E-mail address of the account"))
+    email = AddressField(label=gettext_lazy("Email address of the account"))
     field_order = ("email", "role")
 
 
 class InvitationForm(RoleForm):
-    """The fields of both kinds of invitations."""
+    """A form with the fields that both kinds of invitations share."""
 
     days = forms.IntegerField(
-        label=gettext_lazy("Days until it ends"), min_value=1, max_value=MAX_DAYS, initial=14
+        label=gettext_lazy("Expires after (days)"), min_value=1, max_value=MAX_DAYS, initial=14
     )

@@ -1,4 +1,4 @@
-"""Writes about invitations: made by a task's owners, accepted by whoever has the link."""
+"""Create, mail, revoke and accept invitations to a task."""
 
 import secrets
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
-from core.accounts.services import annotator_of, log
-from core.accounts.tokens import digest_of
-from core.data.rows import delete_some
+from core.accounts.services import get_annotator, log
+from core.accounts.tokens import hash_key
+from core.data.rows import delete_in_batches
 from core.errors import Invalid, Refused
-from core.periodic import tidied_daily
-from tasks.mails import addresses_to_invite, invitation_text, mail_invitation
-from tasks.members.ended_roles import note_ended_readers
+from core.periodic import register_daily_tidying
+from tasks.mails import build_invitation_text, mail_invitation, normalise_addresses
+from tasks.members.ended_roles import notify_lost_read_access
 from tasks.models import Invitation, Task, TaskMember
-from tasks.permissions import OWNERS, check_colleagues, check_owner, role_of
+from tasks.permissions import OWNERS, check_member_limit, check_owner, get_role
 
-MAX_OPEN = 500
-"""Invitations of a task that are open at a time."""
+MAX_OPEN_INVITATIONS = 500
+"""The maximum number of open invitations per task."""
 MAX_USES, MAX_DAYS = 1000, 90
-KEEP_PERIOD = timedelta(days=30)
-"""So long an invitation stays on the owners' page after its end, with the address in it."""
+RETENTION_PERIOD = timedelta(days=30)
+"""The time for which an ended invitation, with its address, stays on the owners' page."""
 
 
 @transaction.atomic
@@ -38,13 +38,16 @@ def send_invitations(
     """Mail each address its own link, which one person may accept within `days`.
 
     An earlier link to the same address is revoked. The actor does not learn whether the address has
-    an account. Locks the task, for the limit on open invitations. Raises Refused, Invalid.
+    an account. Locks the task, because of the limit on open invitations. Returns the invitations.
+    Raises Refused, Invalid.
     """
-    addresses = addresses_to_invite(addresses)
-    check_colleagues(_lock_owned(task, actor, len(addresses)), len(addresses))
-    there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
-    if members := ", ".join(there):
-        message = _("They are members already: %(addresses)s") % {"addresses": members}
+    addresses = normalise_addresses(addresses)
+    check_member_limit(_lock_owned_task(task, actor, len(addresses)), len(addresses))
+    member_emails = task.members.filter(user__email__in=addresses).values_list(
+        "user__email", flat=True
+    )
+    if member_list := ", ".join(member_emails):
+        message = _("Already members: %(addresses)s") % {"addresses": member_list}
         raise Invalid(message, field="addresses")
     now = timezone.now()
     # An earlier link ends, so that each address has one that works. One update on condition: a
@@ -60,33 +63,33 @@ def send_invitations(
 
 
 @transaction.atomic
-def create_link(
+def create_invitation_link(
     *, task: Task, actor: User, role: str, most: int, days: int
 ) -> tuple[Invitation, str]:
-    """Create a link that up to `most` people may accept within `days`; return it with its URL.
+    """Create a link that up to `most` people may accept within `days`.
 
-    The URL cannot be retrieved later. Owners are invited only by mail. Locks the task, for the
-    limit on open invitations. Raises Refused, Invalid.
+    Returns the invitation and its URL, which cannot be retrieved later. Owners are invited only by
+    mail. Locks the task, because of the limit on open invitations. Raises Refused, Invalid.
     """
     # A link can be forwarded, so nobody becomes an owner by one that works for many.
     if role in OWNERS:
         raise Invalid(
-            _("A link for many makes nobody an owner. Invite owners by mail."), field="role"
+            _("A shared link can't make people owners. Invite owners by email."), field="role"
         )
     if not 1 <= most <= MAX_USES:
         message = _("Choose a number from 1 to %(most)d.") % {"most": MAX_USES}
         raise Invalid(message, field="most")
-    locked = _lock_owned(task, actor, 1)
-    check_colleagues(locked, most)
+    locked_task = _lock_owned_task(task, actor, 1)
+    check_member_limit(locked_task, most)
     key = secrets.token_urlsafe(32)
     invitation = _create_invitation(task, key, role=role, days=days, most=most)
     log(actor, "invitation.made", task, role=role, most=most)
-    return invitation, build_url(key)
+    return invitation, build_invitation_url(key)
 
 
 @transaction.atomic
 def revoke_invitation(*, invitation: Invitation, actor: User) -> None:
-    """Revoke an invitation. People who accepted it remain members. One update, no lock.
+    """Revoke an invitation with a single update. People who accepted it remain members. No lock.
 
     Raises Refused.
     """
@@ -97,40 +100,47 @@ def revoke_invitation(*, invitation: Invitation, actor: User) -> None:
         .filter(pk=invitation.pk)
         .update(revoked_at=timezone.now())
     ):
-        about = {}
+        log_values = {}
         if invitation.address:
-            about = {"user": invitation.address}
-        log(actor, "invitation.revoked", invitation.task, role=invitation.role, **about)
+            log_values = {"user": invitation.address}
+        log(actor, "invitation.revoked", invitation.task, role=invitation.role, **log_values)
 
 
 def find_invitation(key: str) -> Invitation | None:
     """Return the open invitation with this key, or None."""
     # Only the digest is stored, so that who reads the database can accept no invitation.
-    invitations = Invitation.objects.select_related("task").filter(digest=digest_of(key))
+    invitations = Invitation.objects.select_related("task").filter(digest=hash_key(key))
     return next((invitation for invitation in invitations if invitation.state == "open"), None)
 
 
 @transaction.atomic
 def accept_invitation(*, key: str, user: User) -> Task:
-    """Make the person a member. The role counts at once, because they received the link.
+    """Make the person a member of the task; return the task.
 
-    An existing member keeps their role and does not use up the invitation. Locks the invitation, so
-    that it is not accepted more often than allowed. Raises Refused.
+    The role counts at once, because the person received the link. An existing member keeps their
+    role and does not use up the invitation. Locks the invitation, so that it is not accepted more
+    often than allowed. Raises Refused.
     """
-    locked = Invitation.objects.select_for_update(of=("self",), no_key=True)
-    invitation = locked.filter(digest=digest_of(key)).first()
+    locked_invitations = Invitation.objects.select_for_update(of=("self",), no_key=True)
+    # By hash, so that nobody can accept an invitation with what a copy of the table holds.
+    invitation = locked_invitations.filter(digest=hash_key(key)).first()
     if invitation is None or invitation.state != "open":
-        raise Refused(_("This invitation is over. Ask for another one."), code="gone", status=410)
+        raise Refused(_("This invitation has expired. Ask for a new one."), code="gone", status=410)
     # A member who follows a link again uses nothing up.
-    if role_of(user, invitation.task):
+    if get_role(user, invitation.task):
         return invitation.task
     # A member is listed by a pseudonym, which is drawn now if the person has none.
-    annotator_of(user)
-    role = {"role": invitation.role, "address": "", "invitation": invitation, "is_blind": False}
-    former = TaskMember.objects.filter(task=invitation.task, user=user).first()
-    if former:  # a role that did not count while its address was not confirmed
-        note_ended_readers(invitation.task, {user: (former.role, invitation.role)})
-    TaskMember.objects.update_or_create(task=invitation.task, user=user, defaults=role)
+    get_annotator(user)
+    member_values = {
+        "role": invitation.role,
+        "address": "",
+        "invitation": invitation,
+        "is_blind": False,
+    }
+    former_member = TaskMember.objects.filter(task=invitation.task, user=user).first()
+    if former_member:  # a role that did not count while its address was not confirmed
+        notify_lost_read_access(invitation.task, {user: (former_member.role, invitation.role)})
+    TaskMember.objects.update_or_create(task=invitation.task, user=user, defaults=member_values)
     # Safe under the lock on the row.
     invitation.uses += 1
     invitation.save(update_fields=["uses"])
@@ -151,45 +161,47 @@ def find_open_invitations(task: Task) -> QuerySet[Invitation]:
     return task.invitations.filter(revoked_at=None, ends_at__gt=now, uses__lt=F("most"))
 
 
-@tidied_daily(why="Invitations end.")
-def tidy_invitations(most: int) -> int:
-    """Delete up to `most` invitations that ended over a month ago; return how many.
+@register_daily_tidying(why="Invitations end.")
+def tidy_invitations(max_rows: int) -> int:
+    """Delete up to `max_rows` invitations that ended over a month ago; return how many.
 
     Their addresses are deleted with them.
     """
-    before = timezone.now() - KEEP_PERIOD
-    over = Q(ends_at__lt=before) | Q(revoked_at__lt=before)
-    return delete_some(Invitation.objects.filter(over), most)
+    cutoff = timezone.now() - RETENTION_PERIOD
+    ended_condition = Q(ends_at__lt=cutoff) | Q(revoked_at__lt=cutoff)
+    return delete_in_batches(Invitation.objects.filter(ended_condition), max_rows)
 
 
-def build_url(key: str) -> str:
+def build_invitation_url(key: str) -> str:
     """Return the URL at which the invitation with this key is accepted."""
     return settings.SITE_URL + reverse("join", args=[key])
 
 
-def _lock_owned(task: Task, actor: User, new_count: int) -> Task:
+def _lock_owned_task(task: Task, actor: User, new_count: int) -> Task:
     locked_task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     check_owner(actor, locked_task)
     # Counted under the lock, so that two owners do not exceed it together.
-    if find_open_invitations(locked_task).count() + new_count > MAX_OPEN:
-        words = _("A task has at most %(most)d open invitations. Revoke some first.")
-        raise Refused(words % {"most": MAX_OPEN}, code="cap")
+    if find_open_invitations(locked_task).count() + new_count > MAX_OPEN_INVITATIONS:
+        message = _("A task can have at most %(most)d open invitations. Revoke some first.")
+        raise Refused(message % {"most": MAX_OPEN_INVITATIONS}, code="cap")
     return locked_task
 
 
 def _create_invitation(task: Task, key: str, *, days: int, **values: object) -> Invitation:
     ends_at = timezone.now() + timedelta(days=days)
-    return Invitation.objects.create(task=task, digest=digest_of(key), ends_at=ends_at, **values)
+    return Invitation.objects.create(task=task, digest=hash_key(key), ends_at=ends_at, **values)
 
 
 def _write_mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
-    """Return the subject and the text of the mail."""
-    task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
-    task["person"] = str(annotator_of(actor))  # a stranger may read the mail: no address
+    """Return the subject and the text of the mail with an invitation."""
+    values = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
+    values["person"] = str(get_annotator(actor))  # a stranger may read the mail: no address
     day = date_format(invitation.ends_at, "j F Y")
-    return invitation_text(
+    return build_invitation_text(
         invitation.task.name,
-        opening=_("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.") % task,
-        link=build_url(key),
-        validity=_("The link is yours alone. It works once, until %(day)s.") % {"day": day},
+        opening_sentence=_("%(person)s invites you to the task “%(task)s”. Your role: %(role)s.")
+        % values,
+        link=build_invitation_url(key),
+        validity_sentence=_("This link is only for you. It works once, until %(day)s.")
+        % {"day": day},
     )

@@ -1,4 +1,4 @@
-"""Stage 1: what is asked, of which models, with which texts."""
+"""The models of this room: tasks, their rounds, targets, contexts and members."""
 
 from tasks.models.assignments import Duty
 from tasks.models.blind_judging import BlindJudging
@@ -8,12 +8,12 @@ from tasks.models.contexts import _media_path as _media_path  # migrations name 
 from tasks.models.draft import TaskDraft
 from tasks.models.invitation import Invitation, NoInvitations
 from tasks.models.proposal import TaskProposal
-from tasks.models.rounds import Round, RoundTarget, hidden_name
+from tasks.models.rounds import Round, RoundTarget, build_hidden_name
 from tasks.models.targets import Generator, ModelUse, TargetFailure, TargetModel, TargetVersion
-from tasks.models.task import SIMULATED, Task, TaskMember, parsed_config
+from tasks.models.task import SIMULATED_TASK_CODE, Task, TaskMember, parse_config
 
 __all__ = [
-    "SIMULATED",
+    "SIMULATED_TASK_CODE",
     "BlindJudging",
     "ConfigVersion",
     "Context",
@@ -33,6 +33,6 @@ __all__ = [
     "TaskDraft",
     "TaskMember",
     "TaskProposal",
-    "hidden_name",
-    "parsed_config",
+    "build_hidden_name",
+    "parse_config",
 ]

@@ -1,4 +1,4 @@
-"""What owners ask of people, on pages an assignment."""
+"""Assignments, the work that owners request from people. The table is called Duty."""
 
 from django.conf import settings
 from django.db import models
@@ -7,8 +7,8 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 
-class DutyQuerySet(models.QuerySet["Duty"]):
-    def standing(self) -> "DutyQuerySet":
+class AssignmentQuerySet(models.QuerySet["Duty"]):
+    def select_current(self) -> "AssignmentQuerySet":
         """Return the assignments that have not ended."""
         return self.filter(ended_at=None)
 
@@ -16,13 +16,13 @@ class DutyQuerySet(models.QuerySet["Duty"]):
 class Duty(models.Model):
     """An assignment to write or judge examples until a day, for one member or for everybody.
 
-    It has either a number of examples per person, or a member's share of what is judged.
+    It has either a number of examples per person, or a member's share of all judgements.
     """
 
     class Kind(models.TextChoices):
-        # Translators: a right of a token
+        # Translators: verb: what an assignment asks people to do
         WRITE = "write", _("write")
-        # Translators: a right of a token
+        # Translators: verb: what an assignment asks people to do
         JUDGE = "judge", _("judge")
 
     task = models.ForeignKey("tasks.Task", on_delete=models.CASCADE, related_name="duties")
@@ -47,7 +47,7 @@ class Duty(models.Model):
     set_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
-    objects = DutyQuerySet.as_manager()
+    objects = AssignmentQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "duties"

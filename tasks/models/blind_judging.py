@@ -1,11 +1,11 @@
-"""Owners who judge their own task blindly."""
+"""Owners who judge their own task blind."""
 
 from django.db import models
 from django.db.models.functions import Now
 
 
 class BlindJudging(models.Model):
-    """A period in which an owner judges, and the site shows them no labels and no votes.
+    """A period in which an owner judges and sees no labels or votes of the task.
 
     Rows are kept, so that a release can say when owners were judges.
     """

@@ -1,4 +1,4 @@
-"""The texts that a task's configuration was and is."""
+"""The versions of a task's configuration."""
 
 from django.conf import settings
 from django.db import models
@@ -6,9 +6,10 @@ from django.db.models.functions import Now
 
 
 class ConfigVersion(models.Model):
-    """One version of a task's configuration. Rows never change.
+    """A version of a task's configuration. Rows never change.
 
-    The first is stored together with the second, so a task that was never changed has none.
+    The first version is stored together with the second, so a task whose configuration never
+    changed has none.
     """
 
     task = models.ForeignKey("Task", models.CASCADE, related_name="config_versions")

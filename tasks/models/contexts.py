@@ -1,4 +1,4 @@
-"""What people write about: contexts, and the pictures and recordings that they show."""
+"""Contexts, which people write about, and the pictures and recordings in them."""
 
 from django.conf import settings
 from django.db import models
@@ -17,8 +17,8 @@ def _media_path(media: "Media", name: str) -> str:
 class Media(models.Model):
     """A picture or a recording of a task in its stored form, identified by its digest.
 
-    Contexts, examples and drafts refer to it by digest within their JSON. They cannot be found from
-    here, so storing them sets `is_used`; unused files are deleted after a day.
+    Contexts, examples and drafts refer to it by digest within their JSON, which no foreign key can
+    show. So storing them sets `is_used`; unused files are deleted after a day.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="media")
@@ -39,7 +39,7 @@ class Media(models.Model):
         # `store_decoded` takes the first one's.
         constraints = [models.UniqueConstraint(fields=["task", "digest"], name="media_once")]
         indexes = [
-            # `media_file` looks a file up by its digest, in whatever task it is.
+            # `serve_media_file` looks a file up by its digest, in whatever task it is.
             models.Index(fields=["digest"], name="media_digest"),
             # `tidy_media` looks for the oldest unused files, of which there are few among many
             # rows.
@@ -51,12 +51,12 @@ class Media(models.Model):
 
     @property
     def ending(self) -> str:
-        """Return the file name's ending, which is the same for all files of a type."""
+        """Return the ending of the file name, which depends only on the type."""
         return self.mime.partition("/")[2]
 
 
 class ContextBatch(models.Model):
-    """One import of contexts."""
+    """An import of contexts."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="batches")
     file_name = models.CharField(max_length=200)
@@ -67,7 +67,7 @@ class ContextBatch(models.Model):
     license = models.CharField(max_length=100, blank=True, default="", db_default="")
     citation = models.TextField(blank=True, default="", db_default="")
     origin = models.CharField(max_length=400, blank=True, default="", db_default="")
-    """The address that the file was taken from, at a commit."""
+    """The URL from which the file was taken, at a commit."""
 
     class Meta:
         verbose_name = "import of contexts"
@@ -78,7 +78,7 @@ class ContextBatch(models.Model):
 
 
 class Context(models.Model):
-    """A text (or image …) that people write about. The configuration defines its fields."""
+    """A text or picture that people write about. The configuration defines its fields."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="contexts")
     batch = models.ForeignKey(ContextBatch, on_delete=models.SET_NULL, null=True, blank=True)

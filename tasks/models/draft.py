@@ -1,21 +1,21 @@
-"""A configuration that somebody is still putting together, step by step."""
+"""Configurations that somebody is still putting together, step by step."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from tasks.models.proposal import CODE, TaskProposal
+from tasks.models.proposal import TaskProposal, validate_code
 
 
 class TaskDraft(models.Model):
-    """A YAML text that may not be a valid configuration yet, for a new or an existing task."""
+    """A configuration in progress, for a new or an existing task. Its text may be invalid."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="task_drafts")
     name = models.CharField(max_length=100, blank=True, help_text="As its text says.")
     text = models.TextField()
     kind = models.CharField(max_length=10, choices=TaskProposal.Kind, blank=True)
     source = models.CharField(max_length=40, blank=True, help_text="What it began as, if anything.")
-    code = models.CharField(max_length=40, validators=[CODE], blank=True)
+    code = models.CharField(max_length=40, validators=[validate_code], blank=True)
     task = models.ForeignKey("tasks.Task", models.CASCADE, null=True, related_name="drafts")
     base = models.CharField(
         max_length=32, blank=True, help_text="Digest of the task's text that it began as."

@@ -1,4 +1,4 @@
-"""Invitations to be a member of a task."""
+"""Invitations to join a task."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -1,4 +1,4 @@
-"""A request to open a task to others than its members, which administrators decide."""
+"""Requests to open a task to non-members, about which administrators decide."""
 
 from django.conf import settings
 from django.core.validators import RegexValidator
@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
-CODE = RegexValidator(
+validate_code = RegexValidator(
     r"^[a-z0-9]+(-[a-z0-9]+)*$", "Use lower-case letters, digits and single hyphens."
 )
 
@@ -14,7 +14,7 @@ CODE = RegexValidator(
 class TaskProposal(models.Model):
     """A request to approve a task: its purpose, its participants, and the decision.
 
-    A request of an earlier release, when tasks did not begin as private, has no task until it is
+    A request from an earlier release, when tasks did not begin as private, has no task until it is
     approved.
     """
 
@@ -36,7 +36,7 @@ class TaskProposal(models.Model):
         max_length=40, blank=True, help_text="Code of the template or the task; empty: neither."
     )
     name = models.CharField(max_length=100)
-    wanted_code = models.CharField(max_length=40, validators=[CODE])
+    wanted_code = models.CharField(max_length=40, validators=[validate_code])
     config_text = models.TextField(
         blank=True, default="", db_default="", help_text="Empty: the source's."
     )

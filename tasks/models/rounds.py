@@ -1,4 +1,4 @@
-"""Rounds of a task, and the targets of each."""
+"""Rounds of a task, and the targets in each."""
 
 from django.db import models
 from django.db.models import Q
@@ -11,13 +11,13 @@ from tasks.models.targets import TargetModel
 from tasks.models.task import Task
 
 
-def hidden_name(position: int) -> str:
-    """Return Model A, Model B … for a target's position in the round."""
+def build_hidden_name(position: int) -> str:
+    """Return Model A, Model B, … for a target's position in the round, counted from 0."""
     return f"Model {chr(ord('A') + position % 26)}"
 
 
 class Round(models.Model):
-    """One turn of the loop, in which people write against the round's targets."""
+    """A round of a task, in which people write examples against the round's targets."""
 
     class State(models.TextChoices):
         DRAFT = gettext_noop("draft")
@@ -29,9 +29,9 @@ class Round(models.Model):
         RELEASED = gettext_noop("released")
 
     class Rule(models.TextChoices):
-        MAJORITY = "majority", _("fools the majority of the targets")
-        ALL = "all", _("fools all targets")
-        ANY = "any", _("fools one target")
+        MAJORITY = "majority", _("fools most of the round's models")
+        ALL = "all", _("fools all of the round's models")
+        ANY = "any", _("fools one of the round's models")
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="rounds")
     number = models.PositiveIntegerField(
@@ -95,26 +95,29 @@ class Round(models.Model):
     def is_being_written(self) -> bool:
         """Return whether people may still finish what they were writing when the round closed."""
         # Without `writing_until` nobody was writing when the round closed.
-        closed = self.state == self.State.CLOSED and self.writing_until is not None
-        return closed and timezone.now() < self.writing_until  # type: ignore[operator]
+        has_grace_period = self.state == self.State.CLOSED and self.writing_until is not None
+        return has_grace_period and timezone.now() < self.writing_until  # type: ignore[operator]
 
     @property
     def has_fixed_targets(self) -> bool:
-        """Return whether the targets can no longer change; `tasks.rounds.fixed` has the trigger."""
+        """Return whether the targets can no longer change.
+
+        A trigger enforces this (`tasks.rounds.target_triggers`).
+        """
         return self.opened_at is not None or self.state == self.State.RELEASED
 
     @property
     def is_past_end(self) -> bool:
-        """Return whether the end has passed. The next request that sees this closes the round."""
+        """Return whether the end has passed, so that the next request will close the round."""
         return self.ends_at is not None and self.ends_at <= timezone.now()
 
     @property
     def budget(self) -> Budget:
-        """Return the limits that close the round, as a plain value for the rules."""
+        """Return the limits that close the round."""
         return Budget(
-            collected=self.max_collected,
-            fooling=self.max_fooling,
-            money=self.max_spent,
+            max_collected=self.max_collected,
+            max_fooling=self.max_fooling,
+            max_spent=self.max_spent,
             ends_at=self.ends_at,
             pay_example=self.pay_example,
             pay_validation=self.pay_validation,
@@ -123,19 +126,19 @@ class Round(models.Model):
 
     @property
     def target_names(self) -> list[str]:
-        """Return the target names that people may see now."""
+        """Return the names of the targets as people may see them now."""
         entries = enumerate(self.round_targets.all())
-        return [self.shown_name(entry.target, place) for place, entry in entries]
+        return [self.get_target_name(entry.target, index) for index, entry in entries]
 
-    def shown_name(self, target: TargetModel, place: int) -> str:
-        """Return a target's name, or Model A, Model B … while the round hides it.
+    def get_target_name(self, target: TargetModel, index: int) -> str:
+        """Return a target's name, or Model A, Model B, … while the round hides it.
 
-        place: the target's index in the round, from 0.
+        index: the target's index in the round, from 0.
         """
         # Once the round is over nobody can adapt to a model any more, so its name is shown.
         if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
             return target.name
-        return hidden_name(place)
+        return build_hidden_name(index)
 
 
 class RoundTarget(models.Model):
@@ -148,7 +151,7 @@ class RoundTarget(models.Model):
     class Meta:
         ordering = ["position", "pk"]
         # A target is in a round once. A trigger keeps the targets of an opened round
-        # (`rounds.fixed`).
+        # (`rounds.target_triggers`).
         constraints = [models.UniqueConstraint(fields=["round", "target"], name="roundtarget_once")]
 
     def __str__(self) -> str:

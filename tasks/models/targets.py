@@ -1,16 +1,16 @@
-"""The models that people write against: how they are reached, used and seen to fail."""
+"""The models that people write against: access, versions, use and failures."""
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from tasks.models.at_address import AtAddress
+from tasks.models.remote_model import RemoteModel
 from tasks.models.task import Task
 
 
-class TargetModel(AtAddress):
-    """A model that answers, as a target in rounds or as an entrant on the leaderboard."""
+class TargetModel(RemoteModel):
+    """A model that can be called, as a target in rounds or as an entrant on the leaderboard."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="targets")
     name = models.SlugField(
@@ -72,7 +72,7 @@ class TargetModel(AtAddress):
 
 
 class TargetVersion(models.Model):
-    """The exact version of a target that answered, by the digest of its fingerprint.
+    """An exact version of a target, identified by the digest of its fingerprint.
 
     The fingerprint includes weights, tokenizer, backend and precision.
     """
@@ -93,7 +93,7 @@ class TargetVersion(models.Model):
 
 
 class TargetFailure(models.Model):
-    """A target's recent failures while people were writing."""
+    """The recent failures of a target while people were writing."""
 
     target = models.OneToOneField(
         TargetModel, on_delete=models.CASCADE, primary_key=True, related_name="failure"
@@ -139,8 +139,8 @@ class ModelUse(models.Model):
         return f"{self.target} in {self.round} on {self.day}"
 
 
-class Generator(AtAddress):
-    """A model that suggests texts to writers of a task. It is not a target."""
+class Generator(RemoteModel):
+    """A model that suggests texts to the writers of a task. It is not a target."""
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="generator")
     name = models.SlugField(max_length=60, help_text="People read it with a suggestion.")

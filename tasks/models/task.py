@@ -1,4 +1,4 @@
-"""Tasks, and who is a member of one."""
+"""Tasks and their members."""
 
 from functools import lru_cache
 
@@ -7,28 +7,28 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.functional import cached_property
 
-from core.accounts.people import public_name
+from core.accounts.people import get_public_name
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tasks.models.invitation import Invitation
 from tasks.models.member_queries import MemberQuerySet
-from tasks.models.proposal import CODE
+from tasks.models.proposal import validate_code
 
 # A configuration is frozen, so all rows with the same text share one parsed object.
-parsed_config = lru_cache(maxsize=256)(load_config)
+parse_config = lru_cache(maxsize=256)(load_config)
 
 
-SIMULATED = "demo-simulated"
-"""The code of the task that `manage.py demo` fills; so every file that names it says what it is."""
+SIMULATED_TASK_CODE = "demo-simulated"
+"""The code of the task that `manage.py demo` fills. It marks every file as simulated."""
 
 
 class Task(models.Model):
-    """A task that people and models do, described by its configuration."""
+    """A task for people and models, described by its configuration."""
 
     code = models.CharField(
         max_length=40,
         unique=True,
-        validators=[CODE],
+        validators=[validate_code],
     )
     name = models.CharField(max_length=100)
     summary = models.CharField(max_length=200, blank=True)
@@ -61,16 +61,16 @@ class Task(models.Model):
     @property
     def config(self) -> TaskConfig:
         """Return the parsed configuration."""
-        return parsed_config(self.config_text)
+        return parse_config(self.config_text)
 
     @cached_property
     def roles(self) -> dict[int, str | None]:
-        """Return the roles cached on this object, by user id; see `tasks.permissions.role_of`."""
+        """Return the roles cached on this object by user id. See `tasks.permissions.get_role`."""
         return {}
 
     @cached_property
     def idle_readers(self) -> set[int]:
-        """Return the cached ids of users whose role reads labels but does not count now."""
+        """Return the cached ids of users whose role could read labels but does not count now."""
         return set()
 
     @cached_property
@@ -86,13 +86,16 @@ class Task(models.Model):
     @property
     def is_simulated(self) -> bool:
         """Return whether programs wrote and judged the task's content."""
-        return self.code == SIMULATED
+        return self.code == SIMULATED_TASK_CODE
 
 
 class TaskMember(models.Model):
-    """A user's role in a task. Query it through `standing`, because some roles do not count yet."""
+    """A user's role in a task.
 
-    class Role(models.TextChoices):  # what each may do: `tasks.roles`
+    Query it through `select_effective`, because some roles do not count yet.
+    """
+
+    class Role(models.TextChoices):  # what each may do: `tasks.role_permissions`
         OWNER = "owner"
         EDITOR = "editor"
         REVIEWER = "reviewer"
@@ -119,4 +122,4 @@ class TaskMember(models.Model):
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="member_one_role")]
 
     def __str__(self) -> str:
-        return f"{self.role} {public_name(self.user)}"  # the admin's log keeps it
+        return f"{self.role} {get_public_name(self.user)}"  # the admin's log keeps it

@@ -1,4 +1,4 @@
-"""Rounds: their plan, their targets and their states. Its modules but `forms` are services.
+"""Rounds: their plan, their targets and their states. All modules but `forms` are services.
 
-Above `contexts` and `targets`; the pages, the API and the later rooms import it.
+May import `contexts` and `targets`; the pages, the API and the later rooms import it.
 """

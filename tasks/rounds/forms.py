@@ -1,6 +1,6 @@
-"""The form of a round's plan."""
+"""Forms for a round's plan and for replacing a target."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.text.money import format_smallest_units
 from tasks.models import Round, Task
 from tasks.rounds.services import NO_CONTEXTS_MESSAGE
 
@@ -15,52 +16,76 @@ PAY_FIELDS = ("pay_example", "pay_validation", "pay_bonus")
 FIELD_LABELS = {
     "description": _("Description"),
     "rule": _("An example counts when it"),
-    "show_target_name": _("Show target names"),
+    "show_target_name": _("Show model names"),
     "ends_at": _("Ends at"),
     "max_collected": _("Maximum tries"),
     "max_fooling": _("Maximum catches"),
-    "max_spent": _("Money"),
-    "pay_example": _("Pay for an example, in cents"),
-    "pay_validation": _("Pay for a validation, in cents"),
-    "pay_bonus": _("Bonus for a catch, in cents"),
+    "max_spent": _("Budget"),
+    "pay_example": _("Pay per example"),
+    "pay_validation": _("Pay per judgement"),
+    "pay_bonus": _("Bonus per catch"),
 }
 HELP_TEXTS = {
-    "description": _("Markdown; people read it on the task's page."),
-    "show_target_name": _("Otherwise people read Model A, Model B until the round closes."),
+    "description": _("Markdown, shown on the task's page."),
+    "show_target_name": _("Otherwise people see Model A, Model B until the round closes."),
     "max_collected": _("The round closes at this number. Leave empty for no limit."),
     "max_fooling": _("The round closes at this number. Leave empty for no limit."),
-    "max_spent": _("In cents, or what your currency's smallest unit is. Empty: no limit."),
-    "ends_at": _("UTC. The round closes then. Empty: it stays open until you close it."),
+    "ends_at": _("UTC. Leave empty to keep the round open until you close it."),
 }
 
 
-class EndsAhead(forms.ModelForm):  # type: ignore[type-arg]
-    """A form for a round that requires a new end to be in the future."""
+RULE_LABELS = {
+    Round.Rule.MAJORITY: _("fools most of the round's models"),
+    Round.Rule.ALL: _("fools all of the round's models"),
+    Round.Rule.ANY: _("fools one of the round's models"),
+}
+# Owners read these titles like steps, from the work to what it costs.
+FORM_PARTS = {
+    "work": (_("What people do"), ("description", "rule", "contexts_of", "parents")),
+    "models": (_("Models"), ("targets", "show_target_name")),
+    "end": (_("When the round ends"), ("ends_at", "max_collected", "max_fooling", "max_spent")),
+    "pay": (_("Pay"), PAY_FIELDS),
+}
+"""The title and the fields of each part of the form."""
+
+
+class FormPart(NamedTuple):
+    """A part of the form, with the fields that this round has."""
+
+    key: str
+    title: str
+    fields: list[forms.BoundField]
+
+
+class RoundEndForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form for a round. A new end must be in the future."""
 
     def clean_ends_at(self) -> Any:
         value = self.cleaned_data["ends_at"]
         if value and value <= timezone.now() and "ends_at" in self.changed_data:
-            raise ValidationError(gettext("Choose a time that lies ahead"))
+            raise ValidationError(gettext("Choose a time in the future"))
         return value
 
 
-class RoundForm(EndsAhead):
+class RoundForm(RoundEndForm):
     """A form for planning or changing a round, which the services store."""
 
     targets: Any = forms.ModelMultipleChoiceField(
         None, to_field_name="name", required=False, widget=forms.CheckboxSelectMultiple,
-        label=_("Targets in the loop"),
-        help_text=_("The models that people try to fool. Without one the round only collects."),
+        label=_("Models to fool"),
+        help_text=_(
+            "People try to fool these models. Without one, the round only collects examples."
+        ),
     )  # fmt: skip
     parents: Any = forms.ModelMultipleChoiceField(
         None, to_field_name="number", required=False, widget=forms.CheckboxSelectMultiple,
         label=_("Parent rounds"),
-        help_text=_("The rounds whose data trained these targets, or that this one goes on from."),
+        help_text=_("Rounds that these models were trained on, or that this round continues."),
     )  # fmt: skip
     contexts_of: Any = forms.ModelChoiceField(
-        None, to_field_name="number", required=False, label=_("Copy the contexts of"),
+        None, to_field_name="number", required=False, label=_("Copy texts from"),
         empty_label=_("No round"),
-        help_text=_("Those that are not retired. Others come from files, on a page of their own."),
+        help_text=_("Retired texts aren't copied. You can import others later."),
     )  # fmt: skip
 
     class Meta:
@@ -89,27 +114,32 @@ class RoundForm(EndsAhead):
         round = self.instance
         choices: dict[str, Any] = self.fields
         choices["targets"].queryset = task.targets.all()
-        earlier = task.rounds.select_related("task").order_by("number")
-        choices["contexts_of"].queryset = earlier
+        earlier_rounds = task.rounds.select_related("task").order_by("number")
+        choices["contexts_of"].queryset = earlier_rounds
+        choices["rule"].choices = list(RULE_LABELS.items())
+        # The fields take the smallest unit of the currency, such as cents.
+        unit_hint = gettext("Enter 100 for %(amount)s.") % {"amount": format_smallest_units(100)}
+        self.fields["max_spent"].help_text = f"{unit_hint} {gettext('Leave empty for no limit.')}"
         # Left empty they are 0, which `clean` fills in.
         for name in PAY_FIELDS:
             self.fields[name].required = False
+            self.fields[name].help_text = unit_hint
         if round.pk:
-            earlier = earlier.filter(number__lt=round.number)
+            earlier_rounds = earlier_rounds.filter(number__lt=round.number)
             self.fields["parents"].initial = [parent.number for parent in round.parents.all()]
             self.fields["targets"].initial = [target.name for target in round.targets.all()]
-            choices["contexts_of"].queryset = earlier
-        elif last := earlier.last():
-            self._begin_as(last)
+            choices["contexts_of"].queryset = earlier_rounds
+        elif last_round := earlier_rounds.last():
+            self._copy_settings(last_round)
         # What decided the stored examples cannot be changed, so the form does not offer it.
         if round.opened_at:
             del self.fields["rule"], self.fields["targets"], self.fields["contexts_of"]
-        choices["parents"].queryset = earlier
-        choices["parents"].label_from_instance = _name
+        choices["parents"].queryset = earlier_rounds
+        choices["parents"].label_from_instance = _format_round
         if "contexts_of" in choices:
-            choices["contexts_of"].label_from_instance = _name
+            choices["contexts_of"].label_from_instance = _format_round
 
-    def _begin_as(self, last_round: Round) -> None:
+    def _copy_settings(self, last_round: Round) -> None:
         """Use the settings of the previous round as initial values."""
         initial_values = {
             name: getattr(last_round, name) for name in ("rule", "show_target_name", *PAY_FIELDS)
@@ -132,23 +162,31 @@ class RoundForm(EndsAhead):
         return data | {name: data[name] or 0 for name in PAY_FIELDS if name in data}
 
     @property
+    def parts(self) -> list[FormPart]:
+        """Return the parts of the form that still have changeable fields."""
+        parts = []
+        for key, (title, names) in FORM_PARTS.items():
+            fields = [self[name] for name in names if name in self.fields]
+            if fields:
+                parts.append(FormPart(key, str(title), fields))
+        return parts
+
+    @property
     def plan(self) -> dict[str, Any]:
         """Return the arguments for the services. Only for a valid form."""
         data = dict(self.cleaned_data)
         # These are arguments of the services of their own, all others are columns of the round.
-        others = data.keys() & {"targets", "parents", "contexts_of"}
-        return {**{name: data.pop(name) for name in others}, "fields": data}
+        argument_names = data.keys() & {"targets", "parents", "contexts_of"}
+        return {**{name: data.pop(name) for name in argument_names}, "fields": data}
 
 
-class ReplaceForm(forms.Form):
+class ReplacementForm(forms.Form):
     """A form that names a target of the round and its replacement, another target of the task."""
 
     old: Any = forms.ModelChoiceField(
-        None, to_field_name="name", label=_("Target that goes"), empty_label=None
+        None, to_field_name="name", label=_("Model to replace"), empty_label=None
     )
-    new: Any = forms.ModelChoiceField(
-        None, to_field_name="name", label=_("Target that takes its place")
-    )
+    new: Any = forms.ModelChoiceField(None, to_field_name="name", label=_("New model"))
 
     def __init__(self, *args: Any, round: Round, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -157,5 +195,5 @@ class ReplaceForm(forms.Form):
         choices["new"].queryset = round.task.targets.exclude(rounds=round)
 
 
-def _name(round: Round) -> str:
+def _format_round(round: Round) -> str:
     return gettext("Round %(number)d") % {"number": round.number}

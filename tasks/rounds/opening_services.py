@@ -1,4 +1,4 @@
-"""Opening a round as soon as its targets, which are still being loaded, can answer."""
+"""Open rounds as soon as their targets have finished loading."""
 
 from datetime import datetime, timedelta
 
@@ -9,18 +9,18 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
-from core.jobs.keeper import is_at_work
-from core.periodic import minutely
+from core.jobs.keeper import announce_job
+from core.periodic import register_minutely
 from tasks.models import Round
 from tasks.rounds.states import NEXT_STATES, TargetsLoading, set_round_state
 
 State = Round.State
 MAX_WAIT = timedelta(hours=1)
-"""So long a round waits for its targets."""
+"""The maximum time for which a round waits for its targets."""
 
 
-def change_state(*, round: Round, state: str, actor: User | None) -> Round:
-    """Set the state as `set_round_state` does, but defer opening while targets are loading.
+def request_round_state(*, round: Round, state: str, actor: User | None) -> Round:
+    """Set the state like `set_round_state`, but defer opening while targets are loading.
 
     The request to open is stored in the round, so any process of the site can complete it. Call it
     outside transactions. Raises RoundError.
@@ -28,12 +28,15 @@ def change_state(*, round: Round, state: str, actor: User | None) -> Round:
     try:
         return set_round_state(round=round, state=state, actor=actor)
     except TargetsLoading:
-        return _store_waiting(round, actor)
+        return _store_opening_request(round, actor)
 
 
 @transaction.atomic
-def _store_waiting(round: Round, actor: User | None) -> Round:
-    """Record that the round is to be opened. Locks the round. A state set in between wins."""
+def _store_opening_request(round: Round, actor: User | None) -> Round:
+    """Record that the round is to be opened; return the round. Locks the round.
+
+    Does nothing if the round can no longer be opened.
+    """
     locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # Another owner may have moved the round by now; then there is nothing to wait for.
     if State.OPEN in NEXT_STATES[locked_round.state]:
@@ -51,25 +54,34 @@ def cancel_opening(*, round: Round, actor: User | None) -> None:
 
 
 @transaction.atomic
-def _end_waiting(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
-    """End the waiting that began at `since`; None for any. note: why the round was not opened."""
+def _end_waiting(
+    round: Round, waiting_since: datetime | None, note: str, actor: User | None
+) -> None:
+    """Stop waiting to open a round. Locks the round.
+
+    waiting_since: when the wait began; None ends any wait. If another wait has begun since then,
+    nothing changes. note: why the round was not opened.
+    """
     locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    # `since` names the waiting that this call is about: a newer one is left alone.
-    if locked_round.opening_since is None or since not in (None, locked_round.opening_since):
+    # `waiting_since` names the waiting that this call is about: a newer one is left alone.
+    if locked_round.opening_since is None or waiting_since not in (
+        None,
+        locked_round.opening_since,
+    ):
         return
     locked_round.opening_since, locked_round.opening_note = None, note[:500]
     locked_round.save(update_fields=["opening_since", "opening_note"])
     log(actor, "round.opening_ended", locked_round, reason=note)
 
 
-@minutely(
+@register_minutely(
     counts="rounds opened", why="Owners opened them while their targets were still being loaded."
 )
 def open_waiting_rounds() -> int:
     """Open the rounds whose targets have finished loading; return how many.
 
-    A round that cannot be opened for another reason, or that has waited for MAX_WAIT, stops
-    waiting, and its page shows the reason.
+    If a round cannot be opened for another reason, or has waited for MAX_WAIT, it stops waiting,
+    and its page shows the reason.
     """
     opened_count = 0
     # 1. Take each round that waits. Its row says so, whichever process began the waiting.
@@ -77,7 +89,7 @@ def open_waiting_rounds() -> int:
         since = round.opening_since
         assert since is not None
         # 2. Tell the keeper that this process works, since asking targets takes long.
-        is_at_work()
+        announce_job()
         try:
             # 3. Try to open it, which asks its targets.
             set_round_state(round=round, state=State.OPEN, actor=None, waiting_since=since)
@@ -86,7 +98,10 @@ def open_waiting_rounds() -> int:
             # 4. Still loading: try again at the next run, unless it took too long.
             if timezone.now() - since > MAX_WAIT:
                 _end_waiting(
-                    round, since, _("Its targets were still being loaded after an hour."), None
+                    round,
+                    since,
+                    _("The round's models were still loading after an hour. Open the round again."),
+                    None,
                 )
         except Refused as error:
             # 5. Refused for another reason: trying again would not help, so the page shows why.

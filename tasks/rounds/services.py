@@ -1,4 +1,4 @@
-"""Planning rounds and changing their plans."""
+"""Plan rounds and change their plans."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,20 +10,19 @@ from django.utils.translation import gettext_noop
 
 from core.accounts.models import User
 from core.accounts.services import log
-from core.data.rows import changed_fields
+from core.data.rows import save_changed_fields
 from core.errors import Refused
 from tasks.contexts.media.services import delete_unreferenced_file, list_context_digests
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel, Task
 from tasks.permissions import can_own
-from tasks.rounds.fixed import lift_triggers
 from tasks.rounds.loop import set_targets
-from tasks.rounds.states import close_if_due
+from tasks.rounds.states import close_round_if_due
+from tasks.rounds.target_triggers import lift_triggers
 from tasks.selectors import PLANNED_STATES
 
 NO_CONTEXTS_MESSAGE = gettext_noop(
-    "Round %(number)d has no context to copy: all are retired, as those of imported history, or "
-    "it has none."
+    "Round %(number)d has no texts that you can copy. Choose another round."
 )
 
 
@@ -37,17 +36,17 @@ def plan_round(
     parents: Iterable[Round] = (),
     contexts_of: Round | None = None,
 ) -> Round:
-    """Create the task's next round as a draft, if requested with another round's contexts.
+    """Create the task's next round as a draft, optionally with another round's contexts.
 
-    Locks the task, so that parallel requests get different numbers. Raises Refused if there are no
-    contexts to copy.
+    Locks the task, so that parallel requests get different numbers. Raises Refused for an arena, or
+    if there are no contexts to copy.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.config.kind == "arena":
-        raise Refused(_("An arena has no rounds. Import comparisons into it."), code="arena")
+        raise Refused(_("Arenas don't have rounds. Import comparisons instead."), code="arena")
     # Under the task's lock, so that two owners get two numbers.
-    last = task.rounds.aggregate(last=Max("number"))["last"] or 0
-    round = Round.objects.create(task=task, number=last + 1, **fields)
+    last_number = task.rounds.aggregate(last=Max("number"))["last"] or 0
+    round = Round.objects.create(task=task, number=last_number + 1, **fields)
     log_details = set_targets(round, targets)
     round.parents.set(parents)
     _copy_contexts(contexts_of, round, actor)
@@ -58,7 +57,7 @@ def plan_round(
 def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
     """Copy the contexts that are not retired from another round; skip those that exist already.
 
-    Raises Refused if all are retired, as those of imported history are.
+    Raises Refused if all are retired, as in imported history.
     """
     if source is None:
         return
@@ -89,21 +88,23 @@ def change_round(
 ) -> Round:
     """Change a round's plan, and close the round if its new budget is reached. Locks the round.
 
-    Omitted arguments keep their value. After the round was opened, its rule stays as it is and no
-    contexts are copied. Raises Refused if the round was released, or for other targets after it was
-    opened.
+    Omitted arguments keep their values. Once the round has been opened, its rule does not change
+    and no contexts are copied. Raises Refused if the round was released, or if the targets of an
+    opened round would change.
     """
     locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # Its data is published as it was collected, by this plan.
     if locked_round.state == Round.State.RELEASED:
-        raise Refused(_("A released round does not change any more."), code="released")
+        raise Refused(
+            _("This round is released and can't change. Plan a new round instead."), code="released"
+        )
     # The rule decided what is stored as fooling, so it stays once people have written.
     fixed_fields = ("rule",) if locked_round.opened_at else ()
     changes = {}
     for name, value in fields.items():
         if name not in fixed_fields:
             changes[name] = value
-    log_details: dict[str, Any] = {"fields": changed_fields(locked_round, changes)}
+    log_details: dict[str, Any] = {"fields": save_changed_fields(locked_round, changes)}
     if targets is not None:
         log_details |= set_targets(locked_round, targets)
     if not locked_round.opened_at:
@@ -112,11 +113,11 @@ def change_round(
         locked_round.parents.set(parents)
     log(actor, "round.changed", locked_round, **log_details)
     # A smaller budget may be reached already.
-    return close_if_due(round=locked_round)
+    return close_round_if_due(round=locked_round)
 
 
 @transaction.atomic
-def add_where_missing(*, target: TargetModel, actor: User) -> Round | None:
+def add_target_to_planned_round(*, target: TargetModel, actor: User) -> Round | None:
     """Add a target to the first planned round without targets; return the round or None.
 
     Locks the planned rounds, so that only one of two targets is added, and none to a round that is
@@ -136,15 +137,17 @@ def add_where_missing(*, target: TargetModel, actor: User) -> Round | None:
 def delete_round(*, round: Round, actor: User) -> None:
     """Delete a round in which nothing was written, with its contexts. Locks the round.
 
-    Raises Refused, also while the round is live, because people may be writing.
+    Raises Refused if the actor does not own the task, or if something was written. Also raises it
+    while the round is live, because people may be writing.
     """
     locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     message = _(
-        "Only an owner deletes a round: one that is not open, and in which nobody has written."
+        "Owners can delete a round while it isn't open and has no examples. Close the "
+        "round instead."
     )
     # People may be writing in a live round, and nothing tells until they send it.
-    live = (Round.State.OPEN, Round.State.PAUSED)
-    if locked_round.state in live or not can_own(actor, locked_round.task):
+    live_states = (Round.State.OPEN, Round.State.PAUSED)
+    if locked_round.state in live_states or not can_own(actor, locked_round.task):
         raise Refused(message, code="round")
     log(actor, "round.deleted", locked_round)
     # Read before the contexts go with the round: afterwards nobody knows which files they named.
@@ -155,5 +158,6 @@ def delete_round(*, round: Round, actor: User) -> None:
             locked_round.delete()
     except ProtectedError:  # an example, or a dataset
         raise Refused(message, code="round") from None
+    # After the contexts, since a file that one of them still names would be kept.
     for digest in list_context_digests(fields):
         delete_unreferenced_file(task=round.task, digest=digest)

@@ -1,4 +1,4 @@
-"""The changes of a round's state in words, for the owners' pages and the admin."""
+"""Descriptions of the changes of a round's state, for the owners' pages and the admin."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,10 @@ State = Round.State
 
 
 class Step(NamedTuple):
-    """A change of a round's state: its word in URLs, its button, and its effect.
+    """A change of a round's state.
 
-    `%(number)d` in a button is replaced by the round's number.
+    action: its name in URLs. button: the button's label, in which `%(number)d` stands for the
+    round's number. effect: a description.
     """
 
     action: str
@@ -26,29 +27,29 @@ class Step(NamedTuple):
 STEPS = {
     State.DRAFT: Step(
         "draft",
-        gettext_noop("Take round %(number)d back to draft"),
-        gettext_noop("It is no longer announced as ready."),
+        gettext_noop("Return round %(number)d to draft"),
+        gettext_noop("The task's page stops announcing the round as ready."),
     ),
     State.READY: Step(
         "ready",
         gettext_noop("Mark round %(number)d as ready"),
-        gettext_noop("Everything is prepared; nobody can write yet."),
+        gettext_noop("Everything is prepared, but people can't write yet."),
     ),
     State.OPEN: Step(
         "open",
         gettext_noop("Open round %(number)d"),
-        gettext_noop("People can write. The rule, the targets and the fields are fixed then."),
+        gettext_noop("People can write. You can no longer change the rule, models and fields."),
     ),
     State.PAUSED: Step(
         "pause",
         gettext_noop("Pause round %(number)d"),
-        gettext_noop("Nobody can write until you open it again. Drafts are kept."),
+        gettext_noop("Writing stops until you open it again. Drafts are kept."),
     ),
     # The owners' page says the same with numbers (`dynabench.manage.round_cards.describe_closing`).
     State.CLOSED: Step(
         "close",
         gettext_noop("Close round %(number)d"),
-        gettext_noop("People who are writing may finish for up to 15 minutes. Judging goes on."),
+        gettext_noop("People who are writing get up to 15 minutes to finish. Judging continues."),
     ),
 }
 
@@ -68,7 +69,7 @@ def build_step(state: Round.State, round: Round) -> Step:
 
 
 def list_next_steps(round: Round) -> dict[Round.State, Step]:
-    """Return the possible steps of the round by the state to which each leads."""
+    """Return the possible steps of the round, by the state to which each leads."""
     return {
         State(state): build_step(State(state), round)
         for state in NEXT_STATES[round.state]

@@ -1,4 +1,4 @@
-"""Models that answer: their settings, how they are asked, and how they fail.
+"""Targets and generators: their settings, how they are called, and how they fail.
 
-Knows no rounds but their rows; `tasks.rounds`, the pages, the API and the later rooms import it.
+Uses only the rows of rounds; `tasks.rounds`, the pages, the API and the later rooms import it.
 """

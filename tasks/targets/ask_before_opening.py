@@ -1,4 +1,4 @@
-"""Asking a round's targets before it opens, for the task's own example."""
+"""Call a round's targets before it opens, with the task's own example."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +9,14 @@ from django.utils.translation import gettext as _
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import Context, Round, TargetModel, Task
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, ask_target, note_test, reserve_place
+from tasks.targets.send_test import NoAnswer, ask_target, note_test, reserve_slot
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 PLAIN_TEXT = "This is an example."
 
 
 def build_sample(task: Task, round: Round | None = None) -> dict[str, Any]:
-    """Return the values of a good example, over a context of the round or the latest context."""
+    """Return the values of a good example, with a context of the round or the latest context."""
     rounds = [round] if round else task.rounds.all()
     # A context of the latest round: it is the most like what people will be given.
     contexts = Context.objects.filter(round__in=rounds, is_retired=False)
@@ -29,9 +29,9 @@ def build_sample(task: Task, round: Round | None = None) -> dict[str, Any]:
 
 
 class SilentTargets(Exception):
-    """Raised if targets gave no usable answer; the message names them with the reason.
+    """Raised if targets gave no usable answer. The message names them with the reasons.
 
-    is_loading: whether all of them are only busy, as while a model is being loaded.
+    is_loading: whether all of them are only busy, for example loading a model.
     """
 
     def __init__(self, message: str, *, is_loading: bool = False) -> None:
@@ -40,11 +40,11 @@ class SilentTargets(Exception):
 
 
 def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
-    """Ask all targets at once for the task's example; return by name the version that answered.
+    """Call all targets at once with the task's example, and return their versions by target name.
 
-    Without an example, a plain text is sent. A task that needs more than texts then cannot be
-    asked, and the versions are "". Call it outside transactions: it may take TEST_SECONDS. Raises
-    Silent.
+    If there is no example, a plain text is sent. If plain text cannot fill all fields, the targets
+    are not called, and the versions are "". Call it outside transactions: it may take TEST_SECONDS.
+    Raises SilentTargets.
     """
     inputs = _build_inputs(round)
     if not targets or inputs is None:
@@ -59,7 +59,7 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
         except SpentError as error:
             raise SilentTargets(f"{target.name}: {error}") from None
 
-    def answer(target: TargetModel) -> Prediction | NoAnswer:
+    def collect_result(target: TargetModel) -> Prediction | NoAnswer:
         try:
             return ask_target(target, inputs)
         except NoAnswer as error:
@@ -67,8 +67,8 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
 
     try:
         # 2. Ask all at once, so that the slowest one decides how long it takes.
-        with reserve_place(), ThreadPoolExecutor(len(targets)) as pool:
-            results = list(zip(targets, pool.map(answer, targets), strict=True))
+        with reserve_slot(), ThreadPoolExecutor(len(targets)) as pool:
+            results = list(zip(targets, pool.map(collect_result, targets), strict=True))
     except NoAnswer as error:
         raise SilentTargets(error.detail) from None
     # 3. Count what was spent, also on failures.
@@ -78,7 +78,7 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
 
 
 def _store_results(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]]) -> dict[str, str]:
-    """Store each target's result, and return the versions. Raises Silent."""
+    """Store each target's result; return the versions by name. Raises SilentTargets."""
     versions, failures, reasons = {}, [], set()
     for target, result in results:
         note_test(target, result)
@@ -93,7 +93,7 @@ def _store_results(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]])
 
 
 def _describe_failure(target: TargetModel, error: NoAnswer) -> str:
-    values = {"target": target.name, "why": str(error), "detail": error.more}
+    values = {"target": target.name, "why": str(error), "detail": error.extra_detail}
     # Translators: target: a model; why, detail: whole sentences
     return _("%(target)s: %(why)s %(detail)s") % values
 
@@ -103,16 +103,16 @@ def _build_inputs(round: Round) -> Mapping[str, Any] | None:
 
 
 def fill_inputs(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what models read of an example, with plain text for missing texts.
+    """Return the values of an example that models read, with plain text for missing texts.
 
-    None if another field has no value.
+    Returns None if another field has no value.
     """
     config, values = task.config, dict(values)
     for name in config.model_fields:
-        if name not in values and config.component(name).kind.is_text:
+        if name not in values and config.get_component(name).kind.is_text:
             values[name] = PLAIN_TEXT
         # A conversation of one turn is the shortest that a model can answer.
-        elif name not in values and config.component(name) is config.talk:
+        elif name not in values and config.get_component(name) is config.talk:
             values[name] = [{"role": "user", "text": PLAIN_TEXT}]
     if any(name not in values for name in config.model_fields):
         return None

@@ -1,13 +1,13 @@
-"""First contact at the doors of the site: asks, and shows the person what came back."""
+"""Test a new or changed model on a page, and show the person the result."""
 
 from django.contrib import messages
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from core.accounts.people import person
+from core.accounts.people import get_person
 from tasks.models import Generator, TargetModel
 from tasks.targets.contact_services import Contact
-from tasks.targets.first_contact import contact_generator, contact_target
+from tasks.targets.first_contact import try_generator, try_target
 
 
 def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
@@ -17,16 +17,16 @@ def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
     """
     if row.contact_at is not None:
         return
-    actor = person(request)
+    actor = get_person(request)
     if isinstance(row, TargetModel):
-        contact = contact_target(row, actor)
+        contact = try_target(row, actor)
     else:
-        contact = contact_generator(row, actor)
-    show_answer(request, row.name, contact)
+        contact = try_generator(row, actor)
+    show_test_result(request, row.name, contact)
 
 
-def show_answer(request: HttpRequest, name: str, contact: Contact | None) -> None:
-    """Show the person a model's answer or failure; nothing if the model was not asked."""
+def show_test_result(request: HttpRequest, name: str, contact: Contact | None) -> None:
+    """Show the person a model's answer or failure. Show nothing if the model was not called."""
     if contact is None:
         return
     values = {"name": name, "words": contact.words}
@@ -34,4 +34,4 @@ def show_answer(request: HttpRequest, name: str, contact: Contact | None) -> Non
         # Translators: name: a model; words: its answer
         messages.info(request, _("%(name)s answered: %(words)s") % values)
     else:
-        messages.warning(request, _("%(name)s did not answer. %(words)s") % values)
+        messages.warning(request, _("%(name)s didn't answer. %(words)s") % values)

@@ -1,4 +1,4 @@
-"""What came of asking a model whether it answers: stored with its row, for who can mend it."""
+"""Store the results of test requests with the model, for the people who can fix it."""
 
 import json
 from typing import NamedTuple
@@ -13,11 +13,15 @@ from tasks.targets.endpoints.server_words import clean_message
 
 MAX_DETAIL_CHARS = 500
 UNKNOWN_CONTACT = {"contact_at": None, "contact_reason": "", "contact_detail": ""}
-"""The columns of what was not asked since its settings changed."""
+"""The columns of a model that was not called since its settings changed."""
 
 
 class Contact(NamedTuple):
-    """The result of a test request. words: the answer, or the failure if `reason` is set."""
+    """The result of a test request.
+
+    reason: "" after an answer, otherwise the kind of failure. words: the answer, or the message of
+    the failure.
+    """
 
     reason: Reason | str
     words: str
@@ -34,7 +38,7 @@ def build_contact(answer: Prediction) -> Contact:
 
 
 def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
-    """Store the contact, unless the model has another address by now. One update, no lock."""
+    """Store a contact, unless the model's URL has changed since. One update, no lock."""
     columns = {
         "contact_at": timezone.now(),
         "contact_reason": contact.reason,
@@ -49,6 +53,6 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
 
 
 def note_lasting_contact(row: TargetModel | Generator, contact: Contact) -> None:
-    """Store a contact as `note_contact` does, except a failure that concerns only this text."""
+    """Store a contact with `note_contact`, unless it is a failure that concerns only this text."""
     if contact.is_answer or contact.reason in COUNTED_REASONS:
         note_contact(row, contact)

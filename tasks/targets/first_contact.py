@@ -1,4 +1,4 @@
-"""Asking a model once when it is registered, so that a wrong setting is seen at that door."""
+"""Call a model once when it is registered, so that wrong settings are noticed there."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,46 +20,50 @@ from tasks.targets.contact_services import (
     note_lasting_contact,
 )
 from tasks.targets.endpoints.base import Endpoint, EndpointError
-from tasks.targets.send_test import NoAnswer, ask_within_budget, mask_secret, reserve_place
+from tasks.targets.send_test import NoAnswer, ask_within_budget, mask_secret, reserve_slot
 from tasks.targets.spending_services import MeteredEndpoint, Payer
 
 CONTACT_SECONDS = 10.0
-PASSING_REASONS = ("down", "slow", "busy")
-"""What our own model server may be while it starts or loads a model."""
+TRANSIENT_REASONS = ("down", "slow", "busy")
+"""Reasons for which a call to our own model server may fail while it starts or loads a model."""
 SAMPLE_GOAL = "Write one short example."
 
 
-def contact_target(target: TargetModel, actor: User | None) -> Contact | None:
-    """Send a target the task's example and store the result; return None if it was not asked.
+def try_target(target: TargetModel, actor: User | None) -> Contact | None:
+    """Send a target the task's example and store the result; return None if it was not called.
 
-    A task whose example needs more than texts asks only for the target's description. Counts
+    If the task's example needs more than texts, only the target's description is requested. Counts
     against the person's limit on tests. Call it outside transactions: it may take CONTACT_SECONDS.
     """
     return _store_contact(target, actor, lambda: _ask_target(target))
 
 
-def contact_generator(generator: Generator, actor: User | None) -> Contact | None:
-    """Ask a generator for a text, as `contact_target` asks a target."""
+def try_generator(generator: Generator, actor: User | None) -> Contact | None:
+    """Ask a generator for a text and store the result, or return None. See `try_target`."""
     return _store_contact(generator, actor, lambda: _ask_generator(generator))
 
 
-def contact_chat(
-    target: TargetModel, actor: User, build: Callable[[], Endpoint], inputs: Mapping[str, Any]
+def try_chat(
+    target: TargetModel,
+    actor: User,
+    build_endpoint: Callable[[], Endpoint],
+    inputs: Mapping[str, Any],
 ) -> Contact | None:
-    """Send a target's chat model one test with another prompt; return None if it was not asked.
+    """Send a target's chat model one test with another prompt; return None if it was not called.
 
-    build: returns the endpoint. A model on our own model server is not asked here, but by the job.
-    The result is stored with the target unless it concerns only this text.
+    build_endpoint: returns the endpoint. A model on our own model server is not called here,
+    because the background job loads it on demand. The result is stored with the target unless it
+    concerns only this text.
     """
     # What our own model server has is loaded on demand, which the job does.
     if not target.url or is_used_up("test", actor.pk):
         return None
     try:
-        endpoint = MeteredEndpoint(build(), Payer(target))
-        with reserve_place():
+        endpoint = MeteredEndpoint(build_endpoint(), Payer(target))
+        with reserve_slot():
             [answer] = endpoint.predict([inputs], deadline_seconds=CONTACT_SECONDS)
-        words = mask_secret(get_secret(target), build_contact(answer).words)
-        contact = Contact("", words)
+        message = mask_secret(get_secret(target), build_contact(answer).words)
+        contact = Contact("", message)
     except NoAnswer:  # others wait for models that hang
         return None
     except EndpointError as error:
@@ -76,7 +80,7 @@ def _store_contact(
         return None
     contact = ask()
     # While our own model server starts or loads, silence says nothing about the settings.
-    if row.url or contact.reason not in PASSING_REASONS:
+    if row.url or contact.reason not in TRANSIENT_REASONS:
         note_contact(row, contact)
     return contact
 
@@ -86,7 +90,7 @@ def _ask_target(target: TargetModel) -> Contact:
     try:
         if inputs is not None:
             return build_contact(ask_within_budget(target, inputs, seconds=CONTACT_SECONDS))
-        with reserve_place():
+        with reserve_slot():
             name = get_endpoint(target).info(deadline_seconds=CONTACT_SECONDS).name
     except NoAnswer as error:
         return Contact(error.reason, error.detail)
@@ -101,7 +105,7 @@ def _ask_generator(generator: Generator) -> Contact:
     inputs = {name: sample.get(name, PLAIN_TEXT) for name in list_generator_fields(task.config)}
     try:
         endpoint = get_generator_endpoint(generator)
-        with reserve_place():
+        with reserve_slot():
             [answer] = endpoint.predict(
                 [{**inputs, "goal": SAMPLE_GOAL}], deadline_seconds=CONTACT_SECONDS
             )
@@ -114,12 +118,12 @@ def _ask_generator(generator: Generator) -> Contact:
 
 
 def build_failed_contact(row: TargetModel | Generator, error: EndpointError) -> Contact:
-    """Return the contact for a failure, without the secret."""
+    """Return the contact for a failure, with the secret masked."""
     return Contact(error.reason, mask_secret(_read_secret(row), str(error)))
 
 
 def _read_secret(row: TargetModel | Generator) -> str | None:
-    """Return the secret; None if it cannot be decrypted, which the failure then reports."""
+    """Return the secret, or None if it cannot be decrypted."""
     try:
         return get_secret(row)
     except EndpointError:

@@ -1,4 +1,4 @@
-"""Sending a target one input, to see whether and how it answers."""
+"""Send a target one input, to see whether and how it answers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from core.files.places import without_places
-from core.outside import Hanging, Places
+from core.files.paths import remove_paths
+from core.outside import ServiceHanging, ThreadSlots
 from tasks.contexts.media.selectors import prepare_for_models
 from tasks.models import TargetModel
 from tasks.targets.connect import build_messages, get_endpoint, get_secret
@@ -18,11 +18,11 @@ from tasks.targets.spending_services import Payer, SpentError, check_budget, not
 
 TEST_SECONDS = 20.0
 TOO_MANY_MESSAGE = "Others are testing targets that do not answer. Try again in a minute."
-_places = Places()  # of threads that wait for a test
+_slots = ThreadSlots()  # of threads that wait for a test
 REASON_MESSAGES: Mapping[Reason, str] = {
     "down": "The target cannot be reached.",
     "slow": "The target did not answer in time.",
-    "busy": "The target is busy and asked to be left alone for a moment.",
+    "busy": "The target is busy and asked us to wait a moment.",
     "rubbish": "The target answered, but not with a valid prediction.",
     "refused": "The server refused this input.",
     "too_long": "This input is too long for the model.",
@@ -36,35 +36,38 @@ REASON_MESSAGES: Mapping[Reason, str] = {
 
 
 class NoAnswer(Exception):
-    """Raised if a target gave no usable answer. detail, usage: those of the EndpointError."""
+    """Raised if a target gave no usable answer.
+
+    reason, detail, usage: from the EndpointError.
+    """
 
     def __init__(self, reason: Reason, detail: str, usage: Usage | None = None) -> None:
         super().__init__(REASON_MESSAGES[reason])
         self.reason, self.detail, self.usage = reason, detail, usage
 
     @property
-    def more(self) -> str:
-        """Return the detail without what the message says already."""
+    def extra_detail(self) -> str:
+        """Return the part of the detail that the message does not repeat."""
         return self.detail.removeprefix(str(self).rstrip(".")).lstrip(":. ")
 
 
 @contextmanager
-def reserve_place() -> Iterator[None]:
-    """Take one of the few places for requests that wait for a model outside a round.
+def reserve_slot() -> Iterator[None]:
+    """Reserve one of the few slots for requests that wait for a model outside a round.
 
     Raises NoAnswer if none is free.
     """
     try:
         # A model that hangs holds its place until the timeout, so others are refused and not
         # queued.
-        with _places.take():
+        with _slots.take_slot():
             yield
-    except Hanging:
+    except ServiceHanging:
         raise NoAnswer("busy", TOO_MANY_MESSAGE) from None
 
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
-    """Return the answer of `ask_within_budget`, and store it at the target. Raises NoAnswer."""
+    """Return the target's answer within its budgets, and store the result. Raises NoAnswer."""
     try:
         answer = ask_within_budget(target, inputs)
     except NoAnswer as error:
@@ -77,14 +80,14 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
 def ask_within_budget(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """Return the answer of `ask_target` within the target's budgets. Raises NoAnswer.
+    """Return the target's answer to one example within its budgets. Raises NoAnswer.
 
-    The use is counted outside rounds.
+    The usage is counted outside rounds.
     """
     payer, usage = Payer(target), None
     try:
         check_budget(payer)
-        with reserve_place():
+        with reserve_slot():
             answer = ask_target(target, inputs, seconds=seconds)
         usage = answer.usage
     except SpentError as error:
@@ -99,7 +102,7 @@ def ask_within_budget(
 
 
 def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
-    """Store the result of a test, except a failure that concerns only this text."""
+    """Store the result of a test, unless it is a failure that concerns only this text."""
     if isinstance(result, Prediction):
         note_lasting_contact(target, build_contact(result))
     else:
@@ -109,7 +112,7 @@ def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
 def ask_target(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """Return the target's answer to one example, with any copy of its secret removed.
+    """Return the target's answer to one example, with any copy of its secret masked.
 
     Call it outside transactions: it may take `seconds`. Raises NoAnswer.
     """
@@ -119,8 +122,8 @@ def ask_target(
         inputs = {"messages": build_messages((), str(inputs["messages"]))}
     try:
         secret = get_secret(target)
-        read = prepare_for_models(target.task.config, target.task, inputs)
-        answer = get_endpoint(target).predict([read], deadline_seconds=seconds)[0]
+        model_inputs = prepare_for_models(target.task.config, target.task, inputs)
+        answer = get_endpoint(target).predict([model_inputs], deadline_seconds=seconds)[0]
     except EndpointError as error:
         detail = mask_secret(secret, str(error))
         raise NoAnswer(error.reason, detail, error.usage) from None
@@ -133,21 +136,21 @@ def ask_target(
 
 
 def format_answer(answer: Prediction) -> dict[str, Any]:
-    """Return the texts that pages show for an answer."""
+    """Return an answer as texts for pages, and its seconds."""
 
-    def text(value: Any) -> str:
+    def format_json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     return {
-        "output": text(answer.output),
-        "prob": text(answer.prob) if answer.prob else "",
+        "output": format_json(answer.output),
+        "prob": format_json(answer.prob) if answer.prob else "",
         "seconds": answer.seconds,
-        "fingerprint": text(answer.fingerprint),
+        "fingerprint": format_json(answer.fingerprint),
     }
 
 
 def mask_secret(secret: str | None, value: Any) -> Any:
-    """Return a JSON value with [secret] for the secret and … for folders of this server."""
+    """Return a JSON value with the secret masked and the folders of this server shortened."""
     if isinstance(value, Mapping):
         masked_items = {}
         for name, item in value.items():
@@ -157,4 +160,4 @@ def mask_secret(secret: str | None, value: Any) -> Any:
         return [mask_secret(secret, item) for item in value]
     if not isinstance(value, str):
         return value
-    return without_places(mask_copies(secret, value))
+    return remove_paths(mask_copies(secret, value))

@@ -1,7 +1,7 @@
-"""Which sources a target may name, and the folders that administrators have allowed.
+"""Check which sources a target may name, and which folders administrators have allowed.
 
-Whatever a source names is loaded by the model server, which runs as the site does. So an owner
-names a model of a hub, an installed package, or a folder of a model that they may know.
+The model server loads anything that a source names, with the rights of the site. So an owner may
+name a model on a hub, an installed package, or a folder of a model that they may know.
 """
 
 import os
@@ -15,20 +15,20 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.errors import Refused
 from serving.folders import resolve_below
-from serving.spec import HUB_ID, PACKAGE
+from serving.spec import HUB_ID_PATTERN, PACKAGE_PREFIX
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_review
 
 TRAINED_FOLDER = "targets"
-"""The folder below MODELS_HOME in which each task's trained models lie."""
+"""The folder below MODELS_HOME with each task's trained models."""
 
 
-def may_copy(user: User, target: TargetModel) -> bool:
+def can_copy(user: User, target: TargetModel) -> bool:
     """Return whether a person may see a target and its options, which may contain instructions."""
     return can_review(user, target.task) or (target.task.is_visible and not target.options)
 
 
-def with_allowed_folder(
+def check_allowed_folder(
     actor: User, task: Task, fields: Mapping[str, Any], old_source: str = ""
 ) -> dict[str, Any]:
     """Return a target's settings, with `allowed_folder` if they name another source.
@@ -43,12 +43,12 @@ def with_allowed_folder(
         return {**fields, "allowed_folder": find_outside_folder(source)}
     # A source that the person knows from another target may be used again, folders included.
     copied_target = _find_copied_target(actor, source)
-    if copied_target is None and not _is_open(task, source):
-        words = _(
-            "Enter a hub id such as org/name, or package:NAME. Only an administrator registers "
-            "another folder."
+    if copied_target is None and not _is_allowed_source(task, source):
+        message = _(
+            "Enter a hub ID such as org/name, or package:NAME. To use another folder, "
+            "ask an administrator."
         )
-        raise Refused(words, code="target", field="source")
+        raise Refused(message, code="target", field="source")
     return {**fields, "allowed_folder": copied_target.allowed_folder if copied_target else ""}
 
 
@@ -68,31 +68,33 @@ def _find_copied_target(actor: User, source: str) -> TargetModel | None:
     """Return a target with this source that the person may see, or None."""
     rows = TargetModel.objects.filter(url="", source=source).exclude(source="")
     targets = rows.select_related("task").order_by("-allowed_folder", "pk")
-    return next((target for target in targets if may_copy(actor, target)), None)
+    return next((target for target in targets if can_copy(actor, target)), None)
 
 
-def _is_open(task: Task, source: str) -> bool:
-    """Return whether a task's owners may use a source that no target known to them has."""
-    if not source or source.startswith(PACKAGE):
+def _is_allowed_source(task: Task, source: str) -> bool:
+    """Return whether a task's owners may use a source that no target they know has."""
+    if not source or source.startswith(PACKAGE_PREFIX):
         return True
-    if HUB_ID.fullmatch(source) and not {".", ".."} & set(source.partition("@")[0].split("/")):
+    if HUB_ID_PATTERN.fullmatch(source) and not {".", ".."} & set(
+        source.partition("@")[0].split("/")
+    ):
         return True
     folder, home = resolve_below(source, _get_home()), Path(os.path.realpath(_get_home()))
     if folder is None:
         return False
     # Below `targets` each task has a folder of trained models, named by its code.
-    first, *rest = folder.relative_to(home).parts
-    if first == TRAINED_FOLDER and rest[:1] != [task.code]:
+    top_folder, *inner_parts = folder.relative_to(home).parts
+    if top_folder == TRAINED_FOLDER and inner_parts[:1] != [task.code]:
         return False
     # Another task's folder, or one around or inside it, would let an owner read its model.
-    others = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)
-    for source_of_other in others.values_list("source", flat=True):
+    other_targets = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)
+    for other_source in other_targets.values_list("source", flat=True):
         # By real paths, so that a link does not hide where a folder lies.
-        if _overlap(folder, Path(os.path.realpath(source_of_other))):
+        if _are_overlapping(folder, Path(os.path.realpath(other_source))):
             return False
     return True
 
 
-def _overlap(first: Path, second: Path) -> bool:
+def _are_overlapping(first: Path, second: Path) -> bool:
     """Return whether the folders are the same or one lies within the other."""
     return first.is_relative_to(second) or second.is_relative_to(first)

@@ -1,4 +1,4 @@
-"""What calls of models cost: counted a round and day, and held to the budgets of their targets."""
+"""Count the usage of models per round and day, and enforce the budgets of their targets."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import F, Q, QuerySet, Sum
 
-from core.days import today
+from core.days import get_today
 from tasks.models import ModelUse, Round, TargetModel, Task
 from tasks.targets.circuit_breaker.breaker import TargetNotAsked
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, sum_usages
@@ -18,20 +18,20 @@ BUDGET_OPTIONS = ["requests_a_day", "requests_a_round", "tokens_a_day", "tokens_
 
 
 class Payer(NamedTuple):
-    """The account for a call: a target, in a round or outside all rounds."""
+    """The account that a call is charged to: a target, in a round or outside all rounds."""
 
     target: TargetModel
     round_id: int | None = None
 
 
 class SpentError(TargetNotAsked):
-    """Raised if the target's budget of calls or tokens is used up, so that it is not asked."""
+    """Raised if a target is not called because its budget of calls or tokens is used up."""
 
 
 def check_budget(payer: Payer) -> None:
     """Raise SpentError if a budget in the target's options is used up. Takes no lock.
 
-    Concurrent calls may exceed it by one each. Without a budget nothing is read.
+    Concurrent calls may exceed it by one each. Without a budget, nothing is queried.
     """
     for error in find_spent_targets([payer.target], payer.round_id).values():
         raise error
@@ -40,7 +40,11 @@ def check_budget(payer: Payer) -> None:
 def find_spent_targets(
     targets: Iterable[TargetModel], round_id: int | None = None
 ) -> dict[int, SpentError]:
-    """Return, by target id, why targets may not be asked in a round or outside all rounds."""
+    """Return the reason why a target may not be called, by target id.
+
+    Targets that may be called are left out. round_id: the round of the call; None outside all
+    rounds.
+    """
     options_by_target = {}
     for target in targets:
         if not target.options.keys().isdisjoint(BUDGET_OPTIONS):
@@ -73,14 +77,18 @@ def find_spent_targets(
 
 def _build_spent_error(name: str, now: datetime) -> SpentError:
     midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+    # Only days begin anew: a round's budget does not come back, however long one waits.
     wait = None
     if name.endswith("day"):
         wait = (midnight - now).total_seconds()
-    return SpentError(f"Its {name} is used up.", "busy", permanent=True, retry_after=wait)
+    return SpentError(f"Its {name} is used up.", "busy", is_permanent=True, retry_after=wait)
 
 
 def note_uses(payers: Iterable[Payer], usages: Iterable[Usage | None]) -> None:
-    """Count the usages of calls, each with one update and no lock. None is not counted."""
+    """Count the usages of calls, each with one update and no lock.
+
+    A usage of None is not counted.
+    """
     for payer, usage in zip(payers, usages, strict=True):
         if usage:
             _note_use(payer, usage)
@@ -89,9 +97,9 @@ def note_uses(payers: Iterable[Payer], usages: Iterable[Usage | None]) -> None:
 def _note_use(payer: Payer, usage: Usage) -> None:
     options = payer.target.options
     price_in, price_out = options.get("price_in", 0), options.get("price_out", 0)
-    where: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
+    row_key: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
     # The unique row of the day, whoever creates it.
-    row, _ = ModelUse.objects.get_or_create(**where, day=today())
+    row, _ = ModelUse.objects.get_or_create(**row_key, day=get_today())
     # Added in the database, so that calls that end at the same moment are all counted.
     ModelUse.objects.filter(pk=row.pk).update(
         requests=F("requests") + usage.requests,
@@ -105,15 +113,15 @@ class MeteredEndpoint:
     """A wrapper of a target's endpoint that checks the budgets and counts each call."""
 
     def __init__(self, endpoint: Endpoint, payer: Payer) -> None:
-        self._endpoint, self._payer, self._maker = endpoint, payer, threading.get_ident()
+        self._endpoint, self._payer, self._thread_id = endpoint, payer, threading.get_ident()
         self.info = endpoint.info
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """Predict as the endpoint does. May also raise SpentError.
+        """Return the endpoint's predictions. May also raise SpentError.
 
-        Writes the use to the database, so do not call it in a transaction.
+        Writes the usage to the database, so do not call it in a transaction.
         """
         usage = None
         try:
@@ -126,22 +134,22 @@ class MeteredEndpoint:
         finally:
             note_uses([self._payer], [usage])
             # Django opens a connection for each thread, and closes only those of requests.
-            if threading.get_ident() != self._maker:  # a thread of a runner's, which ends soon
+            if threading.get_ident() != self._thread_id:  # a thread of a runner's, which ends soon
                 connection.close()
         return predictions
 
 
 def sum_uses_in_round(round: Round) -> list[dict[str, Any]]:
-    """Return the use in a round by target: name, requests, tokens_in, tokens_out, cost."""
+    """Return the usage in a round by target: name, requests, tokens_in, tokens_out, cost."""
     return _sum_by_target(round.model_uses.all())
 
 
 def sum_uses_outside(task: Task) -> list[dict[str, Any]]:
-    """Return the use by target outside all rounds: battles, evaluations, judges, tests."""
+    """Return the usage by target outside all rounds, for battles, evaluations, judges, tests."""
     return _sum_by_target(ModelUse.objects.filter(target__task=task, round=None))
 
 
 def _sum_by_target(uses: QuerySet[ModelUse]) -> list[dict[str, Any]]:
-    sums = {f"{n}_": Sum(n) for n in ("requests", "tokens_in", "tokens_out", "cost")}
+    sums = {f"{name}_": Sum(name) for name in ("requests", "tokens_in", "tokens_out", "cost")}
     rows = uses.values(name=F("target__name")).order_by("name").annotate(**sums)
     return [{name.rstrip("_"): value for name, value in row.items()} for row in rows]

@@ -1,4 +1,4 @@
-"""Asking one target about three texts, to see what it answers, and how fast."""
+"""Call a target with three texts, to see what it answers and how fast."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ from typing import Any
 from tasks.models import Context, TargetModel, Task
 from tasks.targets.ask_before_opening import fill_inputs
 from tasks.targets.endpoints.base import Prediction
-from tasks.targets.send_test import NoAnswer, ask_target, note_test, reserve_place
+from tasks.targets.send_test import NoAnswer, ask_target, note_test, reserve_slot
 from tasks.targets.spending_services import Payer, SpentError, check_budget, note_uses
 
 TEXT_COUNT = 3
@@ -16,7 +16,7 @@ AnsweredText = tuple[Mapping[str, Any], Prediction | NoAnswer]
 
 
 def build_samples(task: Task) -> list[Mapping[str, Any]]:
-    """Return at most three inputs for models, first from good examples, then from contexts."""
+    """Return at most three inputs for models, from good examples, then from contexts."""
     # Good examples come first: the task's owners chose them.
     examples = [{**example.context, **example.input} for example in task.config.examples.good]
     contexts = Context.objects.filter(round__task=task, is_retired=False).order_by("pk")
@@ -28,7 +28,7 @@ def build_samples(task: Task) -> list[Mapping[str, Any]]:
 
 
 def ask_three_texts(target: TargetModel) -> list[AnsweredText]:
-    """Return the target's answers to `samples`, asked at once within the target's budgets.
+    """Call the target with all inputs of `build_samples` at once; return each with its result.
 
     Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer if a budget is used up.
     """
@@ -38,14 +38,14 @@ def ask_three_texts(target: TargetModel) -> list[AnsweredText]:
     except SpentError as error:
         raise NoAnswer(error.reason, str(error)) from None
 
-    def answer(inputs: Mapping[str, Any]) -> Prediction | NoAnswer:
+    def collect_result(inputs: Mapping[str, Any]) -> Prediction | NoAnswer:
         try:
             return ask_target(target, inputs)
         except NoAnswer as error:
             return error
 
-    with reserve_place(), ThreadPoolExecutor(TEXT_COUNT) as pool:
-        results = list(pool.map(answer, texts))
+    with reserve_slot(), ThreadPoolExecutor(TEXT_COUNT) as pool:
+        results = list(pool.map(collect_result, texts))
     note_uses([payer] * len(results), [result.usage for result in results])
     answers = [result for result in results if isinstance(result, Prediction)]
     # One result is stored with the target: an answer, if there is any.

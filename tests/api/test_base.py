@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
 from core.accounts.models import ApiToken, IdempotentAnswer, LogEntry
-from core.accounts.tokens import create_token, digest_of
-from core.web.api import _by_field, read
+from core.accounts.tokens import create_token, hash_key
+from core.web.api import _group_by_field, read
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.factories import PASSWORD, RoundFactory
@@ -38,7 +38,7 @@ def test_only_the_digest_of_a_key_is_kept(alice):
     token, key = create_token(user=alice, name="laptop", scopes=["read"], days=5)
     row = ApiToken.objects.values().get(pk=token.pk)
     assert key not in str(row)
-    assert row["digest"] == digest_of(key)
+    assert row["digest"] == hash_key(key)
     assert row["prefix"] == key[:12]
     assert timedelta(days=4) < token.expires_at - timezone.now() < timedelta(days=6)
     assert key not in str(list(LogEntry.objects.values()))
@@ -85,7 +85,7 @@ def test_an_ended_token_says_when(api):
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(days=3))
     response = api.get(ME)
     assert response.status_code == 401
-    assert "ended on" in error(response)["message"]
+    assert "expired on" in error(response)["message"]
 
 
 def test_a_switched_off_account_has_no_token(api, alice):
@@ -158,7 +158,7 @@ def test_a_field_that_nobody_reads_is_refused_with_those_that_there_are(rf, told
     request._full_data = {"name": "x", **told}
     with pytest.raises(ValidationError) as caught:
         read(_Outer, request)
-    ((name, (message,)),) = _by_field(caught.value.detail).items()
+    ((name, (message,)),) = _group_by_field(caught.value.detail).items()
     assert name == field
     assert ("license" if "." in field else "card") in message
 

@@ -29,7 +29,7 @@ def test_cap_and_spending_are_for_those_inside(task, alice, client, version, ser
     assert "6,000 / 60" in page
     client.force_login(alice)
     assert client.post(url_of(submission, "cap/"), {"most_cost": "2"}).status_code == 302
-    assert ChatSettings.of(Submission.objects.get().chat).most_cost == 2.0
+    assert ChatSettings.from_stored(Submission.objects.get().chat).most_cost == 2.0
     Submission.objects.update(anonymous_until="2999-01-01")
     assert api_of(None).get(url).json()["chat"]["model"] == ""
     withdraw_model(submission=submission, actor=alice)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.accounts.models import LogEntry
-from core.files.bounded import MIB, TOO_LARGE
+from core.files.bounded import MIB, TOO_LARGE_MESSAGE
 from tasks.contexts import services
 from tasks.models import Context, ContextBatch, TaskMember
 from tests.support.api_errors import error
@@ -112,7 +112,7 @@ def test_a_file_that_takes_all_memory_is_an_error_of_the_text(editor, nli, monke
     monkeypatch.setattr(services, "MEMORY_BYTES", 10 * MIB)
     monkeypatch.setattr(services, "MEMORY_FACTOR", 0)
     reply = bring(editor, '{"premise": "x", "metadata": {"a": [%s[]]}}' % ("[]," * 700_000))
-    assert (reply.status_code, error(reply)["fields"]["text"]) == (422, [TOO_LARGE])
+    assert (reply.status_code, error(reply)["fields"]["text"]) == (422, [TOO_LARGE_MESSAGE])
     assert not ContextBatch.objects.exists()
 
 

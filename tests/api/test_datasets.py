@@ -121,6 +121,7 @@ RELEASES = "/api/v1/tasks/nli/rounds/1/datasets/"
 def test_an_owner_releases_a_round(api, alice, closed):
     TaskMember.objects.create(task=closed.task, user=alice, role="owner")
     told = {"license": "cc-by-4.0", "description": "All *short*.", "dev": 8, "private_test": True}
+    told["statements"] = {"biases": "Students alone."}
     reply = api.post(RELEASES, told)
     assert (reply.status_code, reply.json()["version"], reply.json()["state"]) == (202, 1, "queued")
     dataset = Dataset.objects.get()
@@ -128,6 +129,9 @@ def test_an_owner_releases_a_round(api, alice, closed):
     options = dataset.options
     assert (options["dev"], options["private_test"], options["train"]) == (8, True, None)
     assert options["test"] > 0  # as suggested
+    assert {name: text for name, text in options["statements"].items() if text} == {
+        "biases": "Students alone."
+    }
     assert options["url"] == "http://testserver/t/nli/rounds/1/data/"
     again = api.post(RELEASES, told)
     assert (again.status_code, error(again)["code"]) == (409, "release")
@@ -146,6 +150,7 @@ def test_an_owner_releases_a_round(api, alice, closed):
         ({"license": "mine"}, "license"),
         ({"license": "cc-by-4.0", "dev": -1}, "dev"),
         ({"license": "cc-by-4.0", "test": 2**31}, "test"),
+        ({"license": "cc-by-4.0", "statements": {"biases": "x" * 2001}}, "statements.biases"),
     ],
 )
 def test_what_no_release_can_be(api, alice, closed, told, field):

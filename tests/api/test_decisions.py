@@ -7,7 +7,7 @@ import pytest
 from annotation.models import Example
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator, LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import UserFactory
@@ -108,7 +108,7 @@ def test_next_leads_through_the_whole_queue(reviewer, nli, bob, people, monkeypa
         judged(nli, bob, people[:1], "neutral", number=number)
     wanted = [str(e.uuid) for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]
     for looked_at in (1, 1000):  # at the first size pages are empty
-        monkeypatch.setattr(review_queue, "LOOKED_AT", looked_at)
+        monkeypatch.setattr(review_queue, "MAX_SCANNED_EXAMPLES", looked_at)
         found, url = [], f"{URL}?kind=sample&page_size=2"
         while url:
             page = reviewer.get(url).json()
@@ -207,7 +207,7 @@ def test_all_decisions_are_told_the_newest_first(reviewer, alice, bob, split):
     assert [one["answer"] for one in told] == answers
     assert [one["withdrawn_at"] is None for one in told] == [True, False, False]
     assert [one["reason"] for one in told] == ["", "", MINE["reason"]]
-    mine = annotator_of(alice).pseudonym
+    mine = get_annotator(alice).pseudonym
     assert [one["owner"] for one in told] == [mine, "", mine]
     assert not [word for word in (alice.email, bob.email) if word in reply.text]
 

@@ -156,7 +156,7 @@ def test_wrong_lines_are_named(editor, alice, task):
 def test_a_file_that_is_not_here_wholly_or_too_large_makes_nothing(editor, alice, task):
     begun = Upload.objects.create(owner=alice, file_name="a.jsonl", size=10)
     reply = editor.post(URL, {"name": "reviews", "upload": str(begun.pk)})
-    assert "0 of 10 bytes are here" in error(reply)["fields"]["upload"][0]
+    assert "0 of 10 bytes" in error(reply)["fields"]["upload"][0]
     Upload.objects.update(size=2**40)
     large = editor.post(URL, {"name": "reviews", "upload": str(begun.pk)})
     assert (large.status_code, "too large" in error(large)["message"]) == (422, True)

@@ -4,8 +4,8 @@ import pytest
 
 from annotation.models import Example
 from core.accounts.models import Annotator
-from core.accounts.people import shown_name
-from core.accounts.services import annotator_of
+from core.accounts.people import get_shown_name
+from core.accounts.services import get_annotator
 from tasks.models import Round, TaskMember
 from tests.support.api_writing import configure, error
 from tests.support.factories import ContextFactory
@@ -28,7 +28,7 @@ def member(api, alice, nli):
 def vote(example, user, label="neutral", **more):
     Validation.objects.create(
         example=example,
-        validator=annotator_of(user),
+        validator=get_annotator(user),
         author_id=example.annotator_id,
         label=label,
         **more,
@@ -51,7 +51,7 @@ def test_ones_own_examples_come_newest_first(api, alice, bob, nli, qa):
     assert rows[0]["consensus"] is None
     judged = rows[1]["consensus"]
     assert (judged["state"], judged["votes"], judged["label"]) == ("undecided", 1, "")
-    assert rows[1]["annotator"] == annotator_of(alice).pseudonym
+    assert rows[1]["annotator"] == get_annotator(alice).pseudonym
     assert len(found(api, OWN, outcome="not_fooled")) == 1
     assert found(api, OWN, task="qa") == []
     assert api.get(OWN, {"outcome": "x"}).status_code == 422
@@ -91,7 +91,7 @@ def test_a_rounds_examples_by_filter(member, alice, bob, nli):
         ({"state": "unjudged"}, both[1:]),
         ({"label": "neutral"}, both),
         ({"label": "entailment"}, []),
-        ({"annotator": annotator_of(bob).pseudonym}, both[1:]),
+        ({"annotator": get_annotator(bob).pseudonym}, both[1:]),
         ({"by_program": "true"}, both[1:]),
         ({"by_program": "false"}, both[:1]),
     ]:
@@ -134,8 +134,11 @@ def test_imported_people_and_what_lies_beside_a_text_stay_here(member, nli):
         metadata={"worker": "A1SECRETWORKER"},
     )
     rows, cast = member.get(EXAMPLES), member.get(VOTES)
-    assert rows.json()["results"][0]["annotator"] == shown_name(worker)
-    assert [row["validator"] for row in cast.json()["results"]] == ["unknown", shown_name(worker)]
+    assert rows.json()["results"][0]["annotator"] == get_shown_name(worker)
+    assert [row["validator"] for row in cast.json()["results"]] == [
+        "unknown",
+        get_shown_name(worker),
+    ]
     assert b"SECRET" not in rows.content + cast.content
     assert found(member, EXAMPLES, annotator=worker.pseudonym) == []
 
@@ -159,7 +162,7 @@ def test_a_rounds_votes(member, alice, bob, nli):
     assert [row["example"] for row in rows] == [str(first.uuid), str(second.uuid)]
     assert (rows[0]["vote"], rows[0]["validator"], rows[0]["seconds"]) == (
         "label:neutral",
-        annotator_of(bob).pseudonym,
+        get_annotator(bob).pseudonym,
         3.5,
     )
     assert [row["by_program"] for row in rows] == [False, True]

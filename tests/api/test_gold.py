@@ -4,7 +4,7 @@ import pytest
 
 from annotation.moderation import withdraw_example
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import UserFactory
@@ -62,7 +62,7 @@ def test_a_decided_example_becomes_gold(reviewer, alice, decided):
     told = reviewer.put(gold_url(decided), WHY).json()
     assert (told["example"], told["round"]) == (str(decided.uuid), 1)
     assert (told["answer"], told["explanation"]) == ("label:neutral", WHY["explanation"])
-    assert told["made_by"] == annotator_of(alice).pseudonym
+    assert told["made_by"] == get_annotator(alice).pseudonym
     made = Gold.objects.get()
     assert (made.example, made.label, made.made_by) == (decided, "neutral", alice)
     assert reviewer.get(URL).json()["results"] == [told]

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from core.accounts import idempotency
 from core.accounts.api import write
-from core.accounts.idempotency import LEASE, purge_answers
+from core.accounts.idempotency import LEASE_TIME, purge_idempotent_answers
 from core.accounts.models import IdempotentAnswer
 from core.errors import Refused
 
@@ -93,14 +93,14 @@ def test_while_it_is_worked_on_nobody_else_begins(send):
     IdempotentAnswer.objects.update(status=None, body=None)
     response = send()
     assert (response.status_code, response.data["error"]["code"]) == (409, "in_progress")
-    assert 1 <= int(response["Retry-After"]) <= LEASE.total_seconds()
-    IdempotentAnswer.objects.update(begun_at=timezone.now() - LEASE)
+    assert 1 <= int(response["Retry-After"]) <= LEASE_TIME.total_seconds()
+    IdempotentAnswer.objects.update(begun_at=timezone.now() - LEASE_TIME)
     assert send().data["done"] == 2  # its process must have died
 
 
 @pytest.mark.django_db(transaction=True)
 def test_long_work_keeps_its_key(send, monkeypatch):
-    monkeypatch.setattr(idempotency, "RENEWED_SECONDS", 0.01)
+    monkeypatch.setattr(idempotency, "RENEW_SECONDS", 0.01)
     answers = []
 
     def work_until_it_is_renewed(view, request):
@@ -131,9 +131,9 @@ def test_after_a_day_a_key_is_new(send):
     send()
     IdempotentAnswer.objects.update(begun_at=timezone.now() - timedelta(hours=25))
     assert send(body={"a": 2}).data["done"] == 2
-    assert purge_answers() == 0
+    assert purge_idempotent_answers() == 0
     IdempotentAnswer.objects.update(begun_at=timezone.now() - timedelta(hours=25))
-    assert purge_answers() == 1
+    assert purge_idempotent_answers() == 1
 
 
 @pytest.mark.postgres

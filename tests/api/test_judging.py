@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
-from core.accounts.idempotency import LEASE
+from core.accounts.idempotency import LEASE_TIME
 from core.accounts.models import IdempotentAnswer
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.api_writing import configure, error
 from tests.support.factories import UserFactory
@@ -104,7 +104,7 @@ def test_a_vote_is_stored_and_marked(api, alice, example):
     told = response.json()
     assert (told["vote"], told["by_program"], told["revealed"]) == ("label:neutral", True, None)
     vote = Validation.objects.get()
-    assert (vote.label, vote.validator, vote.by_program) == ("neutral", annotator_of(alice), True)
+    assert (vote.label, vote.validator, vote.by_program) == ("neutral", get_annotator(alice), True)
     assert Consensus.objects.get().votes == 1
     assert api.get(votes(example) + "mine/").json() == told
     assert api.post(NEXT).status_code == 204
@@ -115,7 +115,7 @@ def test_a_vote_is_on_what_one_was_handed_and_cast_once(api, api_of, alice, bob,
     error(api.post(votes(example), vote), 403, "not_handed_out")
     JudgeLease.objects.create(
         example=example,
-        validator=annotator_of(bob),
+        validator=get_annotator(bob),
         leased_at=timezone.now(),
         until=timezone.now(),
     )
@@ -135,7 +135,7 @@ def test_a_vote_whose_answer_was_lost_is_found_by_sending_it_again(api, example,
     if headers:
         error(waits := api.post(*sent, **headers), 409, "in_progress")
         assert 1 <= int(waits["Retry-After"]) <= 10
-        IdempotentAnswer.objects.update(begun_at=timezone.now() - LEASE)
+        IdempotentAnswer.objects.update(begun_at=timezone.now() - LEASE_TIME)
     again = api.post(*sent, **headers)
     assert (again.status_code, again.json()) == (201, told)
     assert Validation.objects.count() == 1
@@ -218,7 +218,7 @@ def test_a_sensitive_task_begins_with_its_warning(api, alice, bob, hate):
     write(hate, bob, text="They are here.", label="hate")
     url = "/api/v1/tasks/hate-speech/judging/next/"
     error(api.post(url), 409, "gate")
-    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    GatePass.objects.create(annotator=get_annotator(alice), task=hate.task)
     item = handed(api, url)
     assert item["inputs"] == {"text": "They are here."}
     GatePass.objects.update(own_items=0, at=timezone.now())
@@ -248,7 +248,7 @@ def test_who_may_judge(api_of, anybody, alice, example):
 
 def test_gold_cannot_be_told_and_pauses_for_a_refresher(api, alice, allowed, bob):
     """Answers to gold look like votes; after many wrong ones the missed items are read first."""
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     vote = judged(api, write(allowed, bob)).json()
     for gold in make_gold(allowed, bob, UserFactory(), count=8):
         item = gold.example
@@ -276,5 +276,5 @@ def test_gold_cannot_be_told_and_pauses_for_a_refresher(api, alice, allowed, bob
 
 def test_who_has_given_the_share_is_told(api, allowed, bob, monkeypatch):
     write(allowed, bob)
-    monkeypatch.setattr("validation.judging.vote_caps.may_judge", lambda *args: False)
+    monkeypatch.setattr("validation.judging.vote_caps.has_votes_left", lambda *args: False)
     error(api.post(NEXT), 429, "cap")

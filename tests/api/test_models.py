@@ -13,7 +13,7 @@ from evaluation.isolation.inference.precheck import check_predictions
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file, add_piece, begin_upload
 from evaluation.models import EvaluationRun, Score, Submission
-from evaluation.runs.services import claim_next
+from evaluation.runs.services import claim_next_run
 from tests.support.api_errors import error
 from tests.support.api_models import (
     COMMIT,
@@ -86,7 +86,7 @@ def test_predictions_name_their_set(api, alice, task):
     upload = add_file(alice, "p.jsonl", 3, ContentFile(b"abc"))
     told = {"kind": "predictions", "name": "Mine", "upload": str(upload.pk)}
     refused = api.post(URL, {**told, "evaluation_set": "closed"})
-    assert "There are: open." in error(refused)["fields"]["evaluation_set"][0]
+    assert "Choose from: open." in error(refused)["fields"]["evaluation_set"][0]
     assert api.post(URL, told).status_code == 422
     made = api.post(URL, {**told, "evaluation_set": "open"}).json()
     assert made["evaluation_set"] == "open"
@@ -121,7 +121,7 @@ def test_an_endpoints_secret_never_leaves(api, task):
         ({**HUB, "card": {"parameters": 10**16}}, "card.parameters", "less than or equal"),
         ({**HUB, "card": {"paper_url": "javascript:x"}}, "card.paper_url", "valid URL"),
         ({**HUB, "upload": "x"}, "upload", "valid UUID"),
-        ({"kind": "endpoint", "name": "Far", "source": "https://a.example"}, "kind", "No set"),
+        ({"kind": "endpoint", "name": "Far", "source": "https://a.example"}, "kind", "endpoint"),
     ],
 )
 def test_what_does_not_fit_is_named_by_field(api, task, told, field, words):
@@ -306,7 +306,7 @@ def test_a_refused_model_says_why_to_those_inside(api, bobs, alice, task):
     submission = Submission.objects.create(task=task, owner=alice, kind="hub", name="Bad")
     leases.claim_job(Submission, submission.pk)
     submission.refresh_from_db()
-    leases.fail(submission, "config.json is missing.", outcome="rejected", log="Nothing read")
+    leases.fail_job(submission, "config.json is missing.", outcome="rejected", log="Nothing read")
     told = api.get(url_of(submission)).json()
     assert (told["phase"], told["outcome"]) == ("refused", "rejected")
     assert (told["error"], told["log"]) == ("config.json is missing.", "Nothing read")
@@ -329,7 +329,7 @@ def test_who_waits_is_told_the_place_and_the_time(api, alice, task):
     assert "2 minutes" in told["sentence"]
     (run,) = api.get(url_of(second, "runs/")).json()["results"]
     assert (run["position"], run["wait_seconds"], run["state"]) == (2, 120, "queued")
-    claim_next()
+    claim_next_run()
     (run,) = api.get(url_of(first, "runs/")).json()["results"]
     assert (run["position"], run["wait_seconds"], run["state"]) == (None, None, "running")
     assert api.get(url_of(first)).json()["share"] is not None

@@ -18,7 +18,7 @@ from evaluation.contract import MIB
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, OwnWorker, Upload
 from evaluation.runs import handed as handed_answers
-from evaluation.submissions.own_workers.selectors import SECOND_WAITS
+from evaluation.submissions.own_workers.selectors import SECOND_WAIT_TIME
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.evaluations import (
@@ -285,7 +285,7 @@ def test_where_no_second_worker_comes_the_site_is_the_second(
         told = second.post(answers, {"runner": "docker", "ending": ending}, format="json")
         assert (told.status_code, second.post(leases).status_code) == (204, 204)
     else:
-        EvaluationRun.objects.update(not_before=F("not_before") - SECOND_WAITS)
+        EvaluationRun.objects.update(not_before=F("not_before") - SECOND_WAIT_TIME)
     here = ScriptedRunner(lambda inputs: "neutral")
     run_with(monkeypatch, here)
     jobs.evaluate_next(run.pk)

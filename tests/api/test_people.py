@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
 from core.accounts.models import Annotator
-from core.accounts.people import shown_name
-from core.accounts.services import annotator_of
+from core.accounts.people import get_shown_name
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import RoundFactory, UserFactory
@@ -87,7 +87,7 @@ def test_only_pseudonyms_leave(api, bob, nli, crowd):
     Validation.objects.filter(validator=crowd["mallory"]).update(validator=worker)
     for url in OF_REVIEWERS:
         text = api.get(url).text
-        assert shown_name(worker) in text
+        assert get_shown_name(worker) in text
         assert not [word for word in ("A1WORKERID", bob.email, "example.com") if word in text]
 
 
@@ -133,7 +133,7 @@ def test_the_second_opinion_tells_whom_it_believes(api, alice, nli, judged):
     assert one["posterior"] > 0.5
     assert len(told["validators"]) == 4
     worst, *_, best = told["validators"]
-    assert worst["validator"] == annotator_of(judged[3]).pseudonym
+    assert worst["validator"] == get_annotator(judged[3]).pseudonym
     assert worst["reliability"] < best["reliability"]
     assert worst["confusion"]["entailment"]["neutral"] > 0.5
 

@@ -50,7 +50,11 @@ def test_the_policy_in_force_is_told(api, alice, judged):
     RoundPolicy.objects.all().delete()
     votes = judged.task.config.validation.votes
     told = api.get(URL).json()
-    assert (told["rule"], told["needed"], told["of"]) == (votes.rule, votes.needed, votes.of)
+    assert (told["rule"], told["needed"], told["of"]) == (
+        votes.rule,
+        votes.needed,
+        votes.of,
+    )
     assert not RoundPolicy.objects.exists()
 
 
@@ -106,7 +110,7 @@ def test_one_key_applies_once(api, judged):
 
 def test_a_large_round_is_counted_by_a_worker(api, judged, monkeypatch):
     calls = []
-    monkeypatch.setattr(services, "AT_ONCE", 4)
+    monkeypatch.setattr(services, "MAX_EXAMPLES_AT_ONCE", 4)
     monkeypatch.setattr(services, "enqueue", lambda *call: calls.append(call))
     before = stored()
     assert api.put(URL, STRICT).json()["changed"] is None
@@ -115,7 +119,7 @@ def test_a_large_round_is_counted_by_a_worker(api, judged, monkeypatch):
 
 
 def test_a_round_too_large_to_try_it_on_says_how_else(api, judged, monkeypatch):
-    monkeypatch.setattr(policy_preview, "MOST_PREVIEWED", 4)
+    monkeypatch.setattr(policy_preview, "MAX_PREVIEWED_EXAMPLES", 4)
     found = error(api.put(URL, TRIED), 409, "too_large")
     assert "manage.py task_report nli --round 1 --policy" in found["message"]
     assert api.put(URL, STRICT).json()["changed"] == 3

@@ -6,7 +6,7 @@ from django.utils import timezone
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Report
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.api_writing import error
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
@@ -28,11 +28,11 @@ def resolve_url(report):
 @pytest.fixture
 def given(nli, alice):
     """The context that Alice writes about."""
-    return assign(annotator=annotator_of(alice), round=nli).context
+    return assign(annotator=get_annotator(alice), round=nli).context
 
 
 def reported(context, by, reason="broken"):
-    return Report.objects.create(annotator=annotator_of(by), context=context, reason=reason)
+    return Report.objects.create(annotator=get_annotator(by), context=context, reason=reason)
 
 
 def join(user, task, role):
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_told(api, alice, given):
     assert (told["id"], told["task"], told["round"]) == (made.pk, "nli", 1)
     assert told["context"] == {"id": given.pk, "fields": given.fields}
     assert {name: told[name] for name in BROKEN} == BROKEN
-    assert (told["reporter"], told["resolved_at"]) == (annotator_of(alice).pseudonym, None)
+    assert (told["reporter"], told["resolved_at"]) == (get_annotator(alice).pseudonym, None)
     assert alice.email not in reply.text
 
 
@@ -124,7 +124,7 @@ def test_the_list_is_of_the_task_and_filtered(bobs, alice, bob, given, nli):
     assert (told["id"], told["resolved_at"] is None) == (first.pk, False)
     assert (found(open=1), found(open=0)) == ([second.pk], [first.pk])
     text = bobs.get(URL).text
-    assert annotator_of(alice).pseudonym in text
+    assert get_annotator(alice).pseudonym in text
     assert alice.email not in text
     assert set(error(bobs.get(URL, {"open": "x"}), 422, "invalid")["fields"]) == {"open"}
 

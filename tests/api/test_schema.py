@@ -4,6 +4,7 @@ After a wanted change: ./test --update schema
 """
 
 import difflib
+import gzip
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiYamlRenderer
 
+from dynabench.api_page import list_endpoint_groups
 from tests.support.snapshots import UPDATES
 
 KEPT = Path(__file__).parents[2] / "docs" / "openapi-v1.yaml"
@@ -48,11 +50,42 @@ def test_everybody_reads_it(client, db):
     assert client.get("/api/v1/schema/", {"format": "json"}).json()["openapi"] == "3.1.1"
 
 
-def test_the_page_is_ours_and_needs_nothing_from_elsewhere(client, db):
-    page = client.get("/api/v1/docs/")
+def test_the_page_that_tries_requests_needs_nothing_from_elsewhere(client, db):
+    page = client.get("/api/v1/docs/try/")
     assert page["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
-    assert "<h1>The API</h1>" in page.text
+    assert 'id="swagger-ui"' in page.text
     assert "<style" not in page.text
-    script = client.get("/api/v1/docs/?script=")
+    script = client.get("/api/v1/docs/try/?script=")
     assert script["Content-Type"].startswith("application/javascript")
     assert "schema/" in script.text
+
+
+def test_every_operation_is_listed_without_a_script(client, db, schema):
+    page = client.get("/api/v1/docs/")
+    listed = [
+        (endpoint.method, "/api/v1" + endpoint.path)
+        for group in page.context["groups"]
+        for endpoint in group.endpoints
+    ]
+    assert sorted(listed) == sorted(
+        (method.upper(), path)
+        for path, operations in schema["paths"].items()
+        for method in operations
+    )
+    assert page.text.count("<tr") == len(listed)
+    assert "swagger" not in page.text
+    assert len(gzip.compress(page.content)) < 30_000
+
+
+def test_the_list_says_what_a_token_needs():
+    access = {
+        (endpoint.method, endpoint.path): endpoint.access
+        for group in list_endpoint_groups()
+        for endpoint in group.endpoints
+    }
+    assert access["GET", "/tasks/"] == "public"
+    assert access["GET", "/me/"] == "read"
+    assert access["POST", "/tokens/"] == "session"
+    assert access["POST", "/tasks/"] == "own"
+    assert access["POST", "/tasks/{code}/media/"] == "annotate"
+    assert access["POST", "/webhooks/"] == "submit"

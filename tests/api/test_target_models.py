@@ -81,7 +81,7 @@ def test_a_target_is_told_without_the_value_of_its_secret(editor, secret, nli):
     assert told == {
         "id": secret.pk, "name": "scripted", "adapter": "scripted", "url": "http://scripted.test",
         "source": "", "revision": "", "options": {"label": "neutral", "prob": None}, "serving": {},
-        "gpus": 0, "secret_env": "TARGET_MINE_SECRET", "contact": UNASKED,
+        "gpus": 0, "secret_env": "TARGET_MINE_SECRET", "has_secret": True, "contact": UNASKED,
         "failure": None,
     }  # fmt: skip
     assert SECRET not in response.text

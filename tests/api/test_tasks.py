@@ -167,6 +167,7 @@ def test_administrators_make_tasks(boss):
     assert (told["rounds"], told["notes"]) == ([], [])
     assert (made.config_text, made.summary) == (TEXT, made.config.summary)
     told.pop("notes")
+    assert (told.pop("config_text"), told.pop("served_models")) == (TEXT, [])
     assert boss.get(f"{URL}again/").json() == told
     entry = LogEntry.objects.get(action="task.created")
     assert (entry.actor.email, entry.target) == ("boss@example.com", "again")

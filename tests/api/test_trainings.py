@@ -75,7 +75,7 @@ def test_one_key_trains_once(api, task):
         reply = api.post(URL, ASKED, HTTP_IDEMPOTENCY_KEY="k")
         assert reply.status_code == 202
     assert TrainingRun.objects.count() == 1
-    assert "under way" in error(api.post(URL, ASKED), 409, "training")["message"]
+    assert "already training" in error(api.post(URL, ASKED), 409, "training")["message"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_the_service_refuses(api, task, weights):
 
 def test_a_training_is_followed_to_its_report(api, run):
     mine = leases.claim_job(TrainingRun, run.pk)
-    leases.heartbeat(mine, 0.25, "epoch 1")
+    leases.write_heartbeat(mine, 0.25, "epoch 1")
     told = api.get(f"{URL}{run.pk}/").json()
     assert (told["state"], told["progress"], told["message"]) == ("running", 0.25, "epoch 1")
     assert (told["report"], told["finished_at"]) == (None, None)
@@ -135,7 +135,7 @@ def test_a_training_is_followed_to_its_report(api, run):
 
 
 def test_a_failed_training_says_why(api, run):
-    leases.fail(leases.claim_job(TrainingRun, run.pk), "There are no rows.")
+    leases.fail_job(leases.claim_job(TrainingRun, run.pk), "There are no rows.")
     told = api.get(f"{URL}{run.pk}/").json()
     assert (told["state"], told["error"], told["report"]) == ("failed", "There are no rows.", None)
 

@@ -4,8 +4,8 @@ import pytest
 
 from evaluation.api import uploads as views
 from evaluation.isolation.uploads import chunked as rules
-from evaluation.isolation.uploads.chunked import MAX_OPEN_UPLOADS, assemble
-from evaluation.models import Upload
+from evaluation.isolation.uploads.chunked import MAX_OPEN_UPLOADS, assemble_upload
+from evaluation.models import Submission, Upload
 from tests.support.api_errors import error
 
 URL = "/api/v1/uploads/"
@@ -40,7 +40,7 @@ def test_pieces_make_the_file(api):
     assert here == [4, 8, 8, 10]
     assert api.get(f"{URL}{pk}/").json()["received"] == 10
     assert [(one["id"], one["received"]) for one in api.get(URL).json()["results"]] == [(pk, 10)]
-    with assemble(Upload.objects.get()) as path:
+    with assemble_upload(Upload.objects.get()) as path:
         assert path.read_bytes() == b"0123456789"
 
 
@@ -68,7 +68,7 @@ def _alice():
     [
         (4, b"0123", 409, "offset", "0 bytes are here"),
         (0, b"01234", 422, "upload", "too large"),
-        (0, b"", 422, "upload", "0 bytes"),
+        (0, b"", 422, "upload", "0 of 1 bytes"),
         ("", b"0123", 422, "invalid", ""),
         (-1, b"0123", 422, "invalid", ""),
         (2**63, b"0123", 422, "invalid", ""),
@@ -129,7 +129,7 @@ def test_too_large_or_too_many_files_are_refused_with_words(api, settings):
     settings.LARGEST_UPLOAD_BYTES = 2**30
     reply = begin(api, 2**31)
     assert (reply.status_code, error(reply)["code"]) == (422, "upload")
-    assert "1 byte to 1 GiB" in error(reply)["message"]
+    assert "1 byte and 1 GiB" in error(reply)["message"]
     for _ in range(MAX_OPEN_UPLOADS):
         begin(api)
     assert (begin(api).status_code, Upload.objects.count()) == (422, MAX_OPEN_UPLOADS)
@@ -151,6 +151,16 @@ def test_a_token_without_the_scope_sends_nothing(api, api_of, alice):
     assert reader.get(f"{URL}{pk}/").status_code == 200
     for answer in (put(reader, pk, 0, b"0123"), begin(reader), reader.delete(f"{URL}{pk}/")):
         assert (answer.status_code, error(answer)["code"]) == (403, "scope")
+
+
+@pytest.mark.parametrize(("state", "status"), [("queued", 404), ("failed", 204)])
+def test_a_file_whose_check_has_not_ended_stays(api, alice, nli, state, status):
+    pk = begin(api).json()["id"]
+    Submission.objects.create(
+        task=nli.task, owner=alice, kind="directory", name="m", upload_id=pk, state=state
+    )
+    assert api.delete(f"{URL}{pk}/").status_code == status
+    assert Upload.objects.exists() == (status == 404)
 
 
 def test_a_file_is_thrown_away(api):

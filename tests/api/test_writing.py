@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, GatePass
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Round
 from tests.support.api_writing import configure, error
 from tests.support.factories import scripted_target
@@ -79,10 +79,11 @@ def test_an_example_comes_with_what_the_targets_said(api, alice, nli, target):
                 "prob": NLI_PROB,
                 "fooled": True,
                 "score": None,
+                "criteria": None,
             }
         ],
     }
-    assert (example.annotator, example.typing) == (annotator_of(alice), None)
+    assert (example.annotator, example.typing) == (get_annotator(alice), None)
 
 
 def test_a_session_of_the_site_is_a_person(as_alice, nli):
@@ -217,7 +218,7 @@ def test_a_sensitive_task_begins_with_its_warning(api, alice, hate):
     assert "/t/hate-speech/gate/" in found["message"]
     assert "/api/v1/tasks/hate-speech/gate/" in found["message"]
     assert api.post("/api/v1/tasks/hate-speech/gate/").status_code == 204
-    assert GatePass.objects.get().annotator == annotator_of(alice)
+    assert GatePass.objects.get().annotator == get_annotator(alice)
     assert api.post(url).status_code == 200
 
 
@@ -278,7 +279,7 @@ def test_what_somebody_judged_is_not_taken_back(api, bob, nli):
 
     uuid = sent(api).json()["id"]
     example = Example.objects.get()
-    Validation.objects.create(example=example, validator=annotator_of(bob), label="neutral")
+    Validation.objects.create(example=example, validator=get_annotator(bob), label="neutral")
     error(api.post(f"/api/v1/examples/{uuid}/retract/"), 403, "refused")
 
 

@@ -73,7 +73,7 @@ def test_no_answer_is_wrong_too(visit_as, model):
 
 
 def test_it_comes_in_pages(visit_as, model, monkeypatch):
-    monkeypatch.setattr("evaluation.submissions.mistakes.EXAMPLES_A_PAGE", 2)
+    monkeypatch.setattr("evaluation.submissions.mistakes.PAGE_SIZE", 2)
     run = open_run(model)
     answered(run, *["entailment"] * 6)
     client, url = visit_as("editor"), wrong_url(run)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, Report
 from core.accounts.models import ApiToken, User, confirm_address
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
@@ -28,7 +28,7 @@ from evaluation.submissions.teams.services import invite_member, make_team
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.members.assignments.services import set_assignments
-from tasks.members.invitation_services import create_link
+from tasks.members.invitation_services import create_invitation_link
 from tasks.models import ContextBatch, Round, Task, TaskMember
 from tasks.services import OFFICIAL_FOLDER
 from tests.support import media
@@ -44,7 +44,7 @@ from tests.support.factories import (
 )
 from tests.support.judging import answered, write
 from tests.support.training_pages import REPORT
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 
 CONFIG = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text() + "\nprograms: {judge: true}\n"
 SCOPES = [scope.value for scope in ApiToken.Scope]
@@ -66,6 +66,8 @@ class World:
         before = parts[place - 1]
         if before == "members" and "teams" in parts:
             return self.team_members
+        if before == "catches":
+            return self.ids["examples"]
         of_task = before == "invitations" and parts[0] == "tasks"
         return self.ids.get("task-invitations" if of_task else before, [])
 
@@ -78,7 +80,7 @@ def make_world() -> World:
     TaskMember.objects.create(task=task, user=owner, role="owner")
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
-    link, _url = create_link(task=task, actor=owner, role="judge", most=2, days=1)
+    link, _url = create_invitation_link(task=task, actor=owner, role="judge", most=2, days=1)
     (assignment,) = set_assignments(task=task, actor=owner, kind="write", people=[], amount=50)
     for number in (1, 2):
         task.config_versions.create(number=number, text=CONFIG, actor=owner)
@@ -131,11 +133,11 @@ def _rounds(task: Task, owner: User, other: User) -> dict[str, list[Any]]:
     target = scripted_target(live, label="entailment", prob=None)
     batch = ContextBatch.objects.create(round=live, file_name="more.jsonl")
     examples = [*_examples(live, other, 3), *_examples(live, owner, 2)]
-    assignment = assign(annotator=annotator_of(owner), round=live)
+    assignment = assign(annotator=get_annotator(owner), round=live)
     attempt = _attempt(assignment)
     contexts.sort(key=lambda context: context != assignment.context)  # the owner's comes first
     report = Report.objects.create(
-        annotator=annotator_of(other), context=contexts[0], reason="broken"
+        annotator=get_annotator(other), context=contexts[0], reason="broken"
     )
     training = TrainingRun.objects.create(
         task=task, options={"weights": {"round1": 1}}, state="done", report=REPORT
@@ -172,7 +174,7 @@ def _examples(round: Round, author: User, size: int, outcome: str = "fooled") ->
     ]
     answered(made[0])
     round.targets.update(options={"label": "entailment", "prob": None})
-    derive_all(made)
+    derive_consensus_of_all(made)
     return made
 
 
@@ -218,6 +220,7 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
         "runs": [plain.pk],
         "evaluation-sets": [version.evaluation_set.name],
         "predictions": [version.evaluation_set.name],
+        "evidence": [version.evaluation_set.name],
         "forks": ["speed-first"],
         "snapshots": [snapshot.number],
         "uploads": [upload.pk],

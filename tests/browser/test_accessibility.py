@@ -83,7 +83,7 @@ def test_other_answers_to_a_submit(page, alice):
     target.save()
     answer_box(page).fill("Ada")
     submit_button(page).click()
-    expect(page.get_by_text("Which one?")).to_be_visible()
+    expect(page.get_by_text("Which occurrence?")).to_be_visible()
     audit(page)
     answer_box(page).fill("mill in 1840")
     submit_button(page).click()
@@ -105,6 +105,7 @@ PAGES = {
     "home": "/?open=1",
     "practice": "/t/nli/try/",
     "task": "/t/nli/",
+    "catches": "/t/nli/catches/",
     "sensitive task": "/t/hate-speech/",
     "gate": "/t/hate-speech/gate/",
     "help": "/help/",
@@ -134,7 +135,7 @@ def test_pages_of_a_signed_in_person(page, alice):
     audit(page)
     page.get_by_role("radio").first.check()
     page.get_by_role("button", name="Send").click()
-    expect(page.get_by_role("heading", name="Thank you")).to_be_focused()
+    expect(page.get_by_role("heading", name="Report sent")).to_be_focused()
     audit(page)
 
 
@@ -187,7 +188,7 @@ def test_pages_of_a_community(page, alice):
     for path in ("", "words/", "words/board/?w_nli=x", "words/submit/", "words/manage/"):
         visit(page, f"/communities/{path}")
         audit(page)
-    page.get_by_role("button", name="Tell it").click()
+    page.get_by_role("button", name="Post news", exact=True).click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
 
@@ -239,9 +240,9 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     file = {"name": "rows.csv", "mimeType": "text/csv", "buffer": rows}
     page.locator("[type=file]").set_input_files(file)
     page.locator("#look-through").click()
-    expect(page.get_by_role("heading", name="What rows.csv brings")).to_be_focused()
+    expect(page.locator("#preview-title")).to_be_focused()
     audit(page)
-    page.get_by_role("button", name="Store 1 new context").click()
+    page.get_by_role("button", name="Import 1 new text").click()
     for desk in ("contexts", "rows"):
         visit(page, f"/own/mine/rounds/1/{desk}/")
         audit(page)
@@ -270,7 +271,7 @@ def test_pages_of_a_proposed_task(open_page, alice, settings):
     audit(page)
     page.get_by_role("link", name="Mine").click()
     audit(page)
-    page.get_by_role("button", name="Decide").click()
+    page.locator("#decide").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
 
@@ -296,7 +297,7 @@ def test_release_pages(page, alice, settings, tmp_path):
     audit(page)
     page.get_by_label("Test", exact=True).fill("0")
     page.get_by_role("button", name="Release").click()
-    expect(page.get_by_role("heading", name="Version 1 waits")).to_be_focused()
+    expect(page.get_by_role("heading", name="Version 1 is waiting")).to_be_focused()
     audit(page)
     build_dataset(Dataset.objects.get().pk)
     expect(page.get_by_role("heading", name="Released")).to_be_focused()

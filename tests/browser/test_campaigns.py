@@ -33,7 +33,7 @@ def agree(page, *, look=lambda page: None):
     look(page)
     for box in page.get_by_role("checkbox").all():
         box.check()
-    page.get_by_role("button", name="Take part").click()
+    page.locator("#take-part").click()
 
 
 def work(page, round, user):
@@ -63,13 +63,13 @@ def test_from_the_link_to_the_code(open_page, nli, way):
     if way != "account":
         expect(page.get_by_text("/personal/")).to_be_visible()
         page.set_viewport_size(PHONE["viewport"])
-        page.get_by_role("link", name="Begin").click()
+        page.locator("#start-study").click()
     if looks:
         audit(page, NARROW)
         page.locator("[type=radio][value='']").check()
-        page.get_by_role("button", name="Go on").click()
+        page.locator("#send-answers").click()
         audit(page, NARROW)
-        page.get_by_role("button", name="Begin").click()
+        page.locator("#send-test").click()
         page.get_by_role("link", name="Your progress").first.click()
         audit(page, NARROW)
     if looks or way == "account":

@@ -118,7 +118,7 @@ def test_without_a_script_the_page_waits_for_each_answer(model, alice, open_page
     page = open_page(alice, java_script_enabled=False)
     visit(page, "/t/talks/write/")
     send(page, "When did it close?", 2)
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("button", name="Undo turn").click()
     expect(turns(page)).to_have_count(0)
     send(page, "When?", 2)
     model.say = ["In 1941."]

@@ -54,7 +54,7 @@ def shows(page, walk, values):
             continue
         file = page.locator(f"main [src='/media/{value['digest']}/']").first
         expect(file).to_be_visible()
-        if walk.config.component(name).type == "image":
+        if walk.config.get_component(name).type == "image":
             assert file.evaluate("one => one.decode().then(() => one.naturalWidth)") == 8
 
 

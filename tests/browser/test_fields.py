@@ -224,7 +224,7 @@ def test_a_picture_is_seen_sent_and_judged(javascript, alice, open_page, setting
     page.get_by_label("Your photo").set_input_files(files("gif", animated()))
     submit_button(page).click()
     errors = page.locator("#field-photo .field-error")
-    expect(errors).to_contain_text("single frame")
+    expect(errors).to_contain_text("animated")
     page.get_by_label("Your photo").set_input_files(files("png", media.png("blue")))
     page.get_by_label("A noise").set_input_files(files("wav", media.FILES["audio"]))
     submit_button(page).click()

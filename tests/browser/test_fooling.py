@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
-from evaluation.runs.services import ensure_targets
-from evaluation.submissions.practice.services import note_host
+from evaluation.runs.services import ensure_target_submissions
+from evaluation.submissions.practice.services import record_host
 from tasks.models import Round, Task
 from tests.browser.conftest import (
     ANSWERS,
@@ -52,7 +52,7 @@ def free_task(code, config, **script):
     """A task whose one target answers by script; that target's page."""
     task = Task.objects.create(code=code, name=code, config_text=json.dumps(config))
     scripted_target(Round.objects.create(task=task, number=1, state="open"), "alone", **script)
-    (model,) = ensure_targets(task)
+    (model,) = ensure_target_submissions(task)
     return task, model
 
 
@@ -73,7 +73,7 @@ def looked_at(page):
 def test_a_target_of_texts_and_one_of_pictures(anybody):
     round = make_round("nli")
     scripted_target(round, **ANSWERS["nli"])
-    (texts,) = ensure_targets(round.task)
+    (texts,) = ensure_target_submissions(round.task)
     task, pictures = free_task("pictures", PICTURES, output={"answer": "blue"})
     written = {"question": "Which colour is it?", "answer": "red"}
     task.config_text = json.dumps(PICTURES | shown({"scene": media.stored(task, "image")}, written))
@@ -122,7 +122,7 @@ def test_a_model_of_the_sandbox_is_started_and_tried(anybody, monkeypatch):
     visit(anybody, url_of(model))
     expect(anybody.locator("#not-tried")).to_be_visible()
     looked_at(anybody)
-    note_host("here")
+    record_host("here")
     visit(anybody, url_of(model))
     anybody.locator("#try-to-fool").click()
     expect(anybody.locator("#starting")).to_be_visible()

@@ -51,7 +51,7 @@ def fill(page: Page, archive) -> None:
 
 
 def hand_in(page: Page) -> None:
-    page.get_by_role("button", name="Submit", exact=True).click()
+    page.get_by_role("button", name="Submit model", exact=True).click()
 
 
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
@@ -70,7 +70,8 @@ def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     assert Submission.objects.get().error == ""
     expect(page.locator("#publish")).to_be_visible()
     expect(page.locator("#job")).not_to_have_attribute("hx-trigger", re.compile("."))
-    expect(page.get_by_role("region", name="Scores on open v1")).to_contain_text("95% interval")
+    page.locator(".set-results > summary").first.click()
+    expect(page.get_by_role("region", name="Scores on open v1")).to_contain_text("95% CI")
     page.locator("summary", has_text="Perturbed: robustness").last.click()
     audit(page)
     page.get_by_role("button", name="Publish").click()
@@ -153,7 +154,7 @@ def test_pages_of_submissions(page, alice, task):
         visit(page, path)
         audit(page)
     visit(page, f"/m/{model.pk}/withdraw/")
-    page.get_by_role("button", name="Withdraw it").click()
+    page.get_by_role("button", name="Withdraw").click()
     expect(page.get_by_role("heading", name="withdrawn", level=1)).to_be_focused()
     audit(page)
 
@@ -164,7 +165,7 @@ def test_what_has_the_focus_is_not_swapped_away(page, alice, task):
     page.on("request", lambda one: asked.append(one.url) if "seen=" in one.url else None)
     page.clock.install()
     visit(page, f"/m/{waiting.pk}/")
-    look_again = page.get_by_role("link", name="Look again")
+    look_again = page.get_by_role("link", name="Refresh")
     look_again.focus()
     page.clock.run_for(11_000)
     expect(look_again).to_be_focused()

@@ -51,6 +51,7 @@ def qa(alice):
 @pytest.mark.parametrize("path", ["", "rounds/", "review/", "annotators/", "config/"])
 def test_the_owners_links_stand_in_lines(phone, qa, path):
     visit(phone, f"/own/qa/{path}")
+    phone.locator(".side-menu > summary").click()
     for link in phone.get_by_role("navigation", name="Owner pages").get_by_role("link").all():
         words = box(link)
         assert 24 <= words["height"] < 60, link.inner_text()  # one line, wide enough to touch
@@ -66,9 +67,9 @@ def test_the_filter_of_the_task_list_is_in_shape(phone, qa):
             "one => parseFloat(getComputedStyle(one).borderTopLeftRadius) < one.offsetWidth / 2"
         )  # else it looks like a radio button
         assert box(phone.locator("label", has=phone.locator(f"[name={name}]")))["height"] < 60
-    assert box(phone.get_by_label("Search", exact=True))["width"] > 250
-    assert box(phone.get_by_role("button", name="Apply"))["height"] < 60
-    assert box(phone.get_by_text("Search", exact=True))["height"] < 40
+    assert box(phone.locator("#q"))["width"] > 250
+    assert box(phone.locator("search button"))["height"] < 60
+    assert box(phone.locator("label[for=q]"))["height"] < 40
 
 
 def test_that_there_is_no_connection_is_told_in_sight(phone, qa, alice):
@@ -112,21 +113,12 @@ def test_on_a_touch_screen_a_page_opens_at_the_top_with_nothing_over_its_field(o
 def test_a_verdict_and_another_text_begin_at_their_top(open_page, alice):
     round = make_round("qa", contexts=2)
     scripted_target(round, **ANSWERS["qa"])
-    tall = {"width": 320, "height": 920}  # the goal sticks there
+    tall = {"width": 320, "height": 920}
     page = open_page(alice, has_touch=True, is_mobile=True, viewport=tall)
     assign(alice, round)
     visit(page, "/t/qa/write/")
     fill(page, "qa")
     answer_box(page).blur()
-    handle = page.locator(".handle").first
-    expect(handle).to_be_visible()
-    goal = box(page.locator(".ask"))
-    page.evaluate("y => scrollBy(0, y)", box(handle)["bottom"] - 130)  # where the goal sticks
-    assert box(handle)["y"] < 52 + goal["height"]
-    assert not handle.evaluate(
-        "one => { const { x, y, width, height } = one.getBoundingClientRect();"
-        " return document.elementFromPoint(x + width / 2, y + height / 2) === one; }"
-    )
     page.set_viewport_size({"width": 320, "height": 420})
     submit_button(page).tap()
     expect(next_button(page)).to_be_focused()
@@ -140,3 +132,31 @@ def test_a_verdict_and_another_text_begin_at_their_top(open_page, alice):
     next_button(page).tap()
     expect(page.locator("#goal")).to_be_focused()
     assert page.evaluate("scrollY") == 0
+
+
+def test_what_one_reads_comes_first_and_unfolds(open_page, alice):
+    """Six lines of it, then the goal; a script-less page and a short text show all."""
+    made = make_round("qa")
+    passage = "Ada built the mill in 1840. The mill burned down. " * 20
+    made.contexts.update(fields={"passage": passage.strip()})
+    scripted_target(made)
+    assign(alice, made)
+    phone = {"width": 390, "height": 844}
+    page = open_page(alice, has_touch=True, is_mobile=True, viewport=phone)
+    visit(page, "/t/qa/write/")
+    assert page.evaluate("[scrollY, document.activeElement.tagName]") == [0, "BODY"]
+    text, goal = page.locator(".read .text"), page.locator("#goal")
+    lines = "one => one.clientHeight / parseFloat(getComputedStyle(one).lineHeight)"
+    assert count_lines(text, lines) == 6
+    assert box(text)["bottom"] < box(goal)["y"]
+    assert box(goal)["bottom"] < phone["height"]  # in sight without a scroll
+    page.locator("[data-unfold]").tap()
+    assert count_lines(text, lines) > 12
+    expect(page.locator("[data-unfold]")).to_be_hidden()
+    plain = open_page(alice, java_script_enabled=False, viewport=phone)
+    visit(plain, "/t/qa/write/")
+    assert count_lines(plain.locator(".read .text"), lines) > 12
+
+
+def count_lines(text: Locator, script: str) -> int:
+    return round(text.evaluate(script))

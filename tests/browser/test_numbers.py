@@ -39,18 +39,18 @@ def test_the_task_page_with_numbers(open_page, transactional_db, tmp_path):
     Round.objects.filter(number=3).update(max_collected=400, state="open")
     page = open_page()
     visit(page, "/")
-    expect(page.get_by_text("36 of the 400 examples wanted")).to_be_visible()
+    expect(page.get_by_text("36 of 400").first).to_be_visible()
     audit(page)
     visit(page, "/t/nli/")
     audit(page)
     visit(page, "/t/nli/data/")
     audit(page)
-    visit(page, "/t/nli/rounds/")
-    expect(page.locator("#trend svg").first).to_be_visible()
+    visit(page, "/t/nli/data/")
+    expect(page.locator("#chart-catch-rate svg.figure")).to_be_visible()
     expect(page.locator("table", has=page.locator("#by-round"))).to_contain_text("50.0%")
     audit(page)
     page.emulate_media(forced_colors="active")
-    colour = "getComputedStyle(document.querySelector('svg.chart .mark')).fill"
+    colour = "getComputedStyle(document.querySelector('svg.figure .people.dot')).fill"
     text = "getComputedStyle(document.querySelector('h1')).color"
     assert page.evaluate(colour) == page.evaluate(text)
     page.get_by_role("link", name="12 tries").click()

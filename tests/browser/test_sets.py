@@ -76,7 +76,7 @@ def test_a_sensitive_task(page, alice):
     audit(page)
     page.get_by_label("hidden").check()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("hate-speech/mine is saved.")).to_be_visible()
+    expect(page.locator(".messages")).to_contain_text("hate-speech/mine")
     visit(page, f"{URL.format('hate-speech')}new/")
     page.get_by_label("File").set_input_files(file_of(GOOD | {"label": "hate"}))
     page.locator("#look-through").click()

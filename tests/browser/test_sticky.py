@@ -1,6 +1,6 @@
 """On a small phone nothing that sticks lies over what is to be read or filled."""
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.browser.conftest import assign, make_round, visit
 from tests.support.battles import battle_arena, send
 from tests.support.factories import UserFactory, scripted_target
@@ -35,7 +35,7 @@ def addresses(alice):
     yield "/t/qa/try/"
     write(round, UserFactory(), text="They moved in.", label="not-hate")
     yield "/t/hate-speech/judge/"
-    send(battle_arena(), annotator_of(alice))
+    send(battle_arena(), get_annotator(alice))
     yield "/t/duel/battle/"
 
 

@@ -69,7 +69,7 @@ def test_the_verdict_has_the_focus_and_says_itself_once(page, nli):
     assert last
     expect(page).to_have_title(re.compile(re.escape(last)))
     assert len(set(waiting)) <= 1  # the machine may be busy
-    page.get_by_text("Say why").click()
+    page.locator("#say-why").click()
     page.get_by_role("button", name="Save reason").click()
     expect(page.locator("#status")).to_have_text("Reason saved.")
     expect(page.get_by_role("button", name="Save reason")).to_be_focused()
@@ -162,6 +162,18 @@ def test_the_text_survives(page, nli, status):
     if status in (422, 429, 503):
         page.reload()
         expect(text_box(page)).to_have_value(text)
+
+
+def test_waiting_is_said_until_any_answer_comes(page, nli):
+    page.goto(WRITE)
+    page.route(f"**{WRITE}", lambda route: (page.wait_for_timeout(1500), route.continue_()))
+    text_box(page).fill("Hm")
+    submit_button(page).click()
+    expect(page.locator("#status")).to_have_text(
+        page.locator("#write-form").get_attribute("data-waiting")
+    )
+    expect(page.locator("#error-summary")).to_be_visible()
+    expect(page.locator("#status")).to_have_text("")
 
 
 def test_the_text_survives_an_outage_of_the_network(page, nli):

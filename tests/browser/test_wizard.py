@@ -33,8 +33,8 @@ def press(page, name):
 
 def add(page, label, kind, place):
     page.get_by_label("Label", exact=True).fill(label)
-    page.get_by_label("Kind").select_option(kind)
-    page.get_by_label("Place").select_option(place)
+    page.locator("#id_type").select_option(kind)
+    page.locator("#id_place").select_option(place)
     page.get_by_label("Label", exact=True).press("Enter")
     expect(page.get_by_role("heading", name=label, exact=True)).to_be_visible()
 
@@ -75,9 +75,9 @@ def test_a_task_by_keyboard_and_by_dragging(page):
     expect(page.locator("[data-field='context:0']")).to_be_visible()
     assert order() == [["topic"], ["review", "mood"]]
     look(page)
-    for step in ("Fooled", "Words", "Judging", "Limits", "Finish"):
+    for step in ("Winning and ranking", "Instructions", "Judging", "Limits", "Publish"):
         press(page, step)
-        expect(page.locator(".steps [aria-current]")).to_have_text(step)
+        expect(page.locator(".stepper [aria-current]")).to_have_text(step)
         look(page)
     page.get_by_label("Code", exact=True).fill("ferries")
     page.get_by_label("Code", exact=True).press("Enter")
@@ -102,7 +102,7 @@ def test_a_pause_while_typing_makes_nothing(page):
     page.get_by_label("Name", exact=True).fill("Ferries")
     page.locator("#save-step").press("Enter")
     add(page, "Review", "text", "input")
-    press(page, "Finish")
+    press(page, "Publish")
 
     def is_preview(response):
         return response.url.endswith("/finish/") and response.request.method == "POST"

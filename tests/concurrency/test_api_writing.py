@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from annotation.context_picking.services import assign
 from annotation.models import Attempt, Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token
 from tests.support.factories import (
     ContextFactory,
@@ -51,7 +51,7 @@ def test_one_key_stores_one_example(round, program, at_once):
     scripted_target(round, output={"label": "entailment"})
     user, key = program
     for number in range(10):
-        assignment = assign(annotator=annotator_of(user), round=round, fresh=True)
+        assignment = assign(annotator=get_annotator(user), round=round, is_fresh=True)
         url = f"/api/v1/assignments/{assignment.pk}/examples/"
         body = {"inputs": {"hypothesis": f"Nobody saw number {number * 7919} that day."}}
         answers = at_once(partial(post, url, body, key), [f"key-{number}"] * 4)
@@ -64,7 +64,7 @@ def test_one_key_stores_one_vote(round, program, at_once):
     user, key = program
     for number in range(10):
         write(round, UserFactory(), number)
-        lease = lease_next(validator=annotator_of(user), task=round.task)
+        lease = lease_next(validator=get_annotator(user), task=round.task)
         url = f"/api/v1/examples/{lease.example.uuid}/validations/"
         vote = {"vote": "label:neutral"}
         answers = at_once(partial(post, url, vote, key), [f"key-{number}"] * 4)

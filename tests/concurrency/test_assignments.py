@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotation.models import Example
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tasks.members.assignments.services import set_assignments
 from tasks.models import Duty, TaskMember
@@ -50,7 +50,7 @@ def test_one_person_in_many_tabs_is_given_no_more_than_a_number(round, owner, at
     examples(round, [author], 60)
     for _ in REPEATS:
         (user,) = judges(round, 1)
-        me = annotator_of(user)
+        me = get_annotator(user)
         ask(round, owner, [user], amount=2)
 
         def judge(_, me=me):
@@ -73,7 +73,7 @@ def test_strangers_at_once_take_no_place_that_is_kept(round, owner, at_once):
     now = timezone.now()
     author = Annotator.objects.create(pseudonym="w-1")
     ask(round, owner, judges(round, 2), overlap=2)
-    strangers = [annotator_of(UserFactory()) for _ in range(6)]
+    strangers = [get_annotator(UserFactory()) for _ in range(6)]
     for _ in REPEATS:
         before, _example = examples(round, [author], 2)
         Example.objects.filter(pk=before.pk).update(retracted_at=now)
@@ -97,5 +97,5 @@ def test_two_editors_share_out_no_more_than_all(round, owner, at_once):
                 ask(round, owner, [user], share=0.6)
 
         at_once(share, people)
-        assert Duty.objects.standing().count() == 1
+        assert Duty.objects.select_current().count() == 1
         Duty.objects.all().delete()

@@ -57,7 +57,7 @@ def test_a_vote_and_a_message_never_both_win(task, voter, at_once, repeat):
     battle.task = task
     acts = [
         lambda: services.cast_vote(battle=battle, winner="left", turns=1),
-        lambda: send(task, voter, battle=battle.uuid, number=2, drawn=None),
+        lambda: send(task, voter, battle=battle.uuid, number=2, drawn_pair=None),
     ]
     found = at_once(lambda act: outcome(act), acts)
     assert found.count(StaleForm) == 1

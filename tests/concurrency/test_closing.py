@@ -16,12 +16,12 @@ from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example
 from core.accounts.models import Annotator, LogEntry
 from core.errors import Refused
-from tasks.config_changes import ConfigStale, hash_text
+from tasks.config_changes import StaleConfig, hash_text
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
-from tasks.rounds.opening_services import change_state
+from tasks.rounds.opening_services import request_round_state
 from tasks.rounds.services import plan_round
-from tasks.rounds.states import close_if_due, set_round_state
+from tasks.rounds.states import close_round_if_due, set_round_state
 from tasks.services import save_config
 from tests.support.factories import (
     ContextFactory,
@@ -134,7 +134,7 @@ def test_many_requests_see_the_end_and_one_closes(round, at_once):
     for _ in REPEATS:
         reopened(round, ends_at=timezone.now())
         found = [Round.objects.get() for _ in range(8)]
-        closed = at_once(lambda one: close_if_due(round=one).state, found)
+        closed = at_once(lambda one: close_round_if_due(round=one).state, found)
         assert closed == ["closed"] * 8
         assert LogEntry.objects.filter(action="round.closed").count() == 1
 
@@ -189,7 +189,7 @@ def test_of_two_editors_one_saves(round, at_once):
 
         def save(number, text=text):
             changed = f"{text}\n# {number}\n"
-            with contextlib.suppress(ConfigStale):
+            with contextlib.suppress(StaleConfig):
                 save_config(task=round.task, text=changed, base=hash_text(text), actor=owner)
                 return changed
 
@@ -228,13 +228,13 @@ def test_nothing_is_stored_after_the_release(round, annotators, at_once):
 
 
 def test_a_round_that_opens_meanwhile_waits_for_nothing(round):
-    """Lock: the round, in `change_state`; without it an open round waits to be opened."""
+    """Lock: the round, in `request_round_state`; without it an open round waits to be opened."""
     scripted_target(round, fail="busy")
     Round.objects.update(state="draft", opened_at=None)
 
     def ask():
         try:
-            change_state(round=round, state="open", actor=None)
+            request_round_state(round=round, state="open", actor=None)
         finally:
             connections.close_all()
 

@@ -14,7 +14,7 @@ from core.accounts.models import (
 )
 from core.errors import Refused
 from dynabench.people.deletion.services import delete_person
-from evaluation.contract import Ending, Evaluated, Outcome, Usage
+from evaluation.contract import Ending, EvaluationResult, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import services as runs
 from evaluation.runs.execute import store_outcome
@@ -48,13 +48,13 @@ def test_results_of_two_accounts_of_one_person_are_bounded_together(
     task, at_once, tmp_path, repeat
 ):
     version = set_version(task, "sealed", answers_public=False)
-    most = describe_disclosure(version).results
+    most = describe_disclosure(version).max_results
     for number, user in enumerate(accounts(2) * (most + 2)):
         queued_run(accepted_model(task, user, name=f"m{number}"), version)
     file = tmp_path / "answers"
     file.write_bytes(b"")
-    found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
-    claimed = [runs.claim_next() for _ in range(2 * (most + 2))]
+    found = EvaluationResult(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
+    claimed = [runs.claim_next_run() for _ in range(2 * (most + 2))]
     at_once(lambda run: store_outcome(run, found), claimed)
     assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == len(claimed)
     assert EvaluationRun.objects.filter(is_shown=True).count() == most
@@ -94,7 +94,7 @@ def test_accounts_that_meet_at_once_become_one_person(task, at_once, settings, r
     settings.SUBMISSIONS_PER_DAY = 4
     users = [UserFactory() for _ in range(4)]
     for user in users:
-        counting.settle_counted_person(user)
+        counting.assign_counted_person(user)
 
     def act(number):
         user = users[number % 4]
@@ -129,7 +129,7 @@ def test_an_account_that_is_deleted_twice_at_once_notes_its_tries_once(task, at_
 def test_nobody_is_tidied_away_while_they_sign_up_again(task, at_once, repeat):
     for number in range(8):
         person = CountedPerson.objects.create()
-        digest = counting._digest(f"p{number}@example.com")
+        digest = counting._hash_address(f"p{number}@example.com")
         AddressMark.objects.create(digest=digest, person=person)
     users = [UserFactory(email=f"p{number}@example.com") for number in range(8)]
     acts = [lambda: counting.tidy_counted_people(500)]
@@ -138,4 +138,4 @@ def test_nobody_is_tidied_away_while_they_sign_up_again(task, at_once, repeat):
     assert PersonAccount.objects.count() == 8
     for user in User.objects.all():
         person = counting.find_counted_person(user)
-        assert AddressMark.objects.get(digest=counting._digest(user.email)).person == person
+        assert AddressMark.objects.get(digest=counting._hash_address(user.email)).person == person

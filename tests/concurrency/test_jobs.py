@@ -4,8 +4,8 @@ import pytest
 from django_q.models import OrmQ
 
 from core.errors import Refused
-from evaluation.judges.custom_metrics.services import run_again
-from evaluation.judges.llm_judges.services import run_judge_again
+from evaluation.judges.custom_metrics.services import rerun_metric
+from evaluation.judges.llm_judges.services import rerun_judge
 from evaluation.models import CustomMetric, LlmJudge
 from tests.support.factories import TaskFactory
 from tests.support.judged_answers import chat_target
@@ -31,8 +31,8 @@ def test_a_job_is_queued_again_once_from_many_tabs(at_once):
         LlmJudge.objects.update(state="failed")
         CustomMetric.objects.update(state="failed")
         OrmQ.objects.all().delete()
-        tabs = [lambda: run_judge_again(judge=judge, actor=None)] * 4
-        tabs += [lambda: run_again(metric=metric, actor=None)] * 4
+        tabs = [lambda: rerun_judge(judge=judge, actor=None)] * 4
+        tabs += [lambda: rerun_metric(metric=metric, actor=None)] * 4
         queued = at_once(try_to, tabs)
         assert (queued[:4].count(True), queued[4:].count(True)) == (1, 1)
         assert OrmQ.objects.count() == 2

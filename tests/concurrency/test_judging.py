@@ -16,7 +16,7 @@ from annotation.context_picking.services import assign, assign_sent_back
 from annotation.models import Attempt, Example, ShownExample
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.policies import rederive
@@ -29,10 +29,10 @@ from tests.support.racing_votes import (
     round,  # noqa: F401
 )
 from validation.consensus.consensus import Vote
-from validation.decisions.bulk_services import Action, Wish, act_on
+from validation.decisions.bulk_services import Action, ActionRequest, apply_action
 from validation.decisions.services import (
+    delete_votes,
     override_consensus,
-    take_back_votes,
     withdraw_override,
 )
 from validation.judging.services import cast_validation, lease_next, skip_example, undo_validation
@@ -183,7 +183,7 @@ def test_an_owner_decides_during_voting(round, people, at_once):
 
 
 def test_votes_are_taken_back_during_voting(round, people, at_once):
-    """Lock: the example, in `take_back_votes`."""
+    """Lock: the example, in `delete_votes`."""
     strays = people[:3]
     for repeat in REPEATS:
         made = examples(round, people[16:], 10)
@@ -191,7 +191,7 @@ def test_votes_are_taken_back_during_voting(round, people, at_once):
 
         def take_back(made=made):
             for example in [*made, *made]:
-                take_back_votes(example=example.pk, validators=[one.pk for one in strays])
+                delete_votes(example=example.pk, validators=[one.pk for one in strays])
 
         steps = [
             lambda n=n, repeat=repeat, cast=cast: work(round.task, people[n], repeat * 10 + n, cast)
@@ -205,7 +205,7 @@ def test_votes_are_taken_back_during_voting(round, people, at_once):
 
 
 def test_many_are_decided_at_once_during_voting(round, people, at_once):
-    """Lock: the examples, in `act_on`, in the order of their ids: two such wait and never block."""
+    """Lock: the examples, in `apply_action`, in the order of their ids: two wait, never block."""
     owner = UserFactory()
     for repeat in REPEATS:
         made = examples(round, people[16:], 10)
@@ -214,8 +214,8 @@ def test_many_are_decided_at_once_during_voting(round, people, at_once):
         def act(actions, made=made):
             ids = [example.pk for example in made]
             for action in actions:
-                wish = Wish(Action(action), reason="?")
-                act_on(task=round.task, examples=ids, actor=owner, wish=wish)
+                wanted_action = ActionRequest(Action(action), reason="?")
+                apply_action(task=round.task, examples=ids, actor=owner, request=wanted_action)
 
         steps = [
             lambda n=n, repeat=repeat, cast=cast: work(round.task, people[n], repeat * 10 + n, cast)
@@ -237,11 +237,11 @@ def test_many_are_decided_at_once_during_voting(round, people, at_once):
 def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
     """Lock: the mended example, in `finish_attempt`; another text points at it meanwhile."""
     owner = UserFactory()
-    author, stranger = (annotator_of(UserFactory()) for _ in range(2))
+    author, stranger = (get_annotator(UserFactory()) for _ in range(2))
     for repeat in REPEATS:
         (example,) = examples(round, [author], 1)
-        send_back = Wish(Action.SEND_BACK, reason="?")
-        act_on(task=round.task, examples=[example.pk], actor=owner, wish=send_back)
+        send_back = ActionRequest(Action.SEND_BACK, reason="?")
+        apply_action(task=round.task, examples=[example.pk], actor=owner, request=send_back)
         assignment = assign_sent_back(annotator=author, example=example)
         inputs = {"hypothesis": f"Mended {repeat}", "label": "neutral"}
         attempt, _ = begin_attempt(
@@ -260,8 +260,10 @@ def test_mending_and_a_change_of_mind_never_both_win(round, people, at_once):
             finish_attempt(attempt=attempt, targets=[], predictions=[])
 
         def think_better(example=example):
-            wish = Wish(Action.UNDECIDE)
-            done = act_on(task=round.task, examples=[example.pk], actor=owner, wish=wish)
+            wanted_action = ActionRequest(Action.UNDECIDE)
+            done = apply_action(
+                task=round.task, examples=[example.pk], actor=owner, request=wanted_action
+            )
             return bool(done.changed)
 
         def write_another(other=other):

@@ -11,9 +11,9 @@ from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.context_picking.services import assign
 from annotation.erasure import erase_examples
 from annotation.models import Assignment, Example, TextVector
-from annotation.vector_services import keep_vectors
+from annotation.vector_services import store_vectors
 from core.accounts.models import Annotator, User
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from dynabench.people.deletion.services import delete_person, purge_deleted
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
@@ -55,7 +55,7 @@ def test_votes_while_the_author_leaves(round, at_once, time):
         )
         for n in range(6)
     )
-    judges = [annotator_of(UserFactory()) for _ in range(6)]
+    judges = [get_annotator(UserFactory()) for _ in range(6)]
     for judge in judges:
         assert lease_next(validator=judge, task=round.task)
 
@@ -97,7 +97,7 @@ def test_who_leaves_while_writing_leaves_no_text(round, at_once, time):
 
 
 def test_of_an_erased_text_no_vector_stays(round, at_once):
-    """Lock: the example, in `keep_vectors`, which waits for the end of the erasure."""
+    """Lock: the example, in `store_vectors`, which waits for the end of the erasure."""
     author = UserFactory().annotator
     example = Example.objects.create(
         round=round, context=round.contexts.first(), annotator=author, digest="1",
@@ -109,7 +109,7 @@ def test_of_an_erased_text_no_vector_stays(round, at_once):
     def act(who):
         if who is None:
             is_erased.wait()
-            return keep_vectors(encoder="one", vectors={example.pk: b"1"})
+            return store_vectors(encoder="one", vectors={example.pk: b"1"})
         with transaction.atomic():
             erase_examples(annotator=who)
             is_erased.set()

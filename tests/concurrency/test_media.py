@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Invalid
 from tasks.contexts.media import services
 from tasks.contexts.media.services import (
@@ -120,7 +120,7 @@ def test_what_an_example_names_meanwhile_is_neither_deleted_nor_hidden(
 def test_what_another_person_sends_while_its_owner_leaves_stays(
     task, at_once, monkeypatch, tmp_path
 ):
-    first, second = (annotator_of(UserFactory()) for _ in range(2))
+    first, second = (get_annotator(UserFactory()) for _ in range(2))
     send = {"task": task, "kind": "image", "data": media.FILES["image"]}
     digest = store_media(**send, sent_by=first)["digest"]
     Media.objects.update(is_used=True)

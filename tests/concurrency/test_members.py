@@ -3,13 +3,13 @@
 import pytest
 
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tasks.models import BlindJudging, Task, TaskMember
 from tasks.services import change_members
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.races import races
-from validation.judging.blind_services import begin_blind
+from validation.judging.blind_services import begin_blind_judging
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
@@ -29,7 +29,7 @@ def test_two_owners_cannot_remove_each_other(at_once, others):
     def remove(pair):
         actor, other = pair
         try:
-            change_members(task=task, actor=actor.user, removed=[other])
+            change_members(task=task, actor=actor.user, removed_members=[other])
         except Refused:
             return 0
         return 1
@@ -44,15 +44,15 @@ def test_two_owners_cannot_remove_each_other(at_once, others):
 
 
 def test_many_tabs_begin_to_judge_blind_once(at_once):
-    """Lock: the member, in `begin_blind`."""
+    """Lock: the member, in `begin_blind_judging`."""
     task = TaskFactory(code="nli")
     for _ in REPEATS:
         owner = UserFactory()
         TaskMember.objects.create(task=task, user=owner, role="owner")
-        annotator_of(owner)
+        get_annotator(owner)
 
         def begin(_tab, task=task, owner=owner):
-            return begin_blind(task=Task.objects.get(pk=task.pk), owner=owner).pk
+            return begin_blind_judging(task=Task.objects.get(pk=task.pk), owner=owner).pk
 
         assert len(set(at_once(begin, range(3)))) == 1
         assert BlindJudging.objects.filter(annotator__user=owner).count() == 1

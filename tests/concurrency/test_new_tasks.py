@@ -26,7 +26,7 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
         proposer = UserFactory()
         confirm_address(proposer)
         source = load_templates()["entities"]
-        task = make_task(maker=proposer, code=f"mine-{proposer.pk}", name="Mine", source=source)
+        task = make_task(creator=proposer, code=f"mine-{proposer.pk}", name="Mine", source=source)
         about = {"goal": "x", "people": "y", "show": False}
         proposal = request_approval(task=task, actor=proposer, **about)
 
@@ -49,7 +49,7 @@ def test_a_proposal_is_decided_once(at_once, settings, answers):
 
 
 def test_many_tabs_do_not_begin_more_than_a_person_may(at_once, settings):
-    """Lock: the maker, in `make_own_task`."""
+    """Lock: the creator, in `make_own_task`."""
     settings.NEW_TASKS, settings.NEW_TASKS_AT_ONCE = "everybody", 2
     source = load_templates()["entities"]
     for _ in REPEATS:
@@ -59,7 +59,7 @@ def test_many_tabs_do_not_begin_more_than_a_person_may(at_once, settings):
         def make(number, maker=maker):
             try:
                 return make_task(
-                    maker=maker, code=f"mine-{maker.pk}-{number}", name="Mine", source=source
+                    creator=maker, code=f"mine-{maker.pk}-{number}", name="Mine", source=source
                 )
             except Refused as error:
                 return error.code
@@ -76,7 +76,7 @@ def test_a_task_is_asked_for_once(at_once, settings):
     confirm_address(owner)
     for repeat in REPEATS:
         settings.NEW_TASKS_AT_ONCE = repeat + 1
-        task = make_task(maker=owner, code=f"mine-{repeat}", name=f"Mine {repeat}", source=source)
+        task = make_task(creator=owner, code=f"mine-{repeat}", name=f"Mine {repeat}", source=source)
         if repeat % 2:
             about = {"goal": "x", "people": "y", "proposer": owner, "wanted_code": task.code}
             TaskProposal.objects.create(task=task, name="Mine", state="declined", **about)

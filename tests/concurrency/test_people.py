@@ -2,11 +2,11 @@
 
 import pytest
 
-from core.accounts.access_services import set_administrator, set_suspended
+from core.accounts.access_services import change_administrator_rights, change_suspension
 from core.accounts.administrators import LastAdministrator
+from core.accounts.deletion_services import delete_user
 from core.accounts.models import LogEntry, Undo, User, confirm_address
-from core.accounts.services import leave
-from core.accounts.undo_services import find_undo, offer_undo, restore_account
+from core.accounts.undo_services import create_undo_link, find_undo, restore_account
 from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.races import races
@@ -14,15 +14,15 @@ from tests.support.races import races
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(10)
 WAYS = (
-    lambda user: leave(user=user),
-    lambda user: set_suspended(user=user, is_suspended=True, actor=None),
-    lambda user: set_administrator(user=user, administers=False, actor=None),
+    lambda user: delete_user(user=user),
+    lambda user: change_suspension(user=user, is_suspended=True, actor=None),
+    lambda user: change_administrator_rights(user=user, is_administrator=False, actor=None),
 )
 
 
 @pytest.mark.parametrize("time", REPEATS)
 def test_of_two_administrators_who_leave_one_stays(at_once, time):
-    """Lock: all administrators, in `keep_one`."""
+    """Lock: all administrators, in `check_administrator_remains`."""
     pairs = [(UserFactory(is_superuser=True), WAYS[(time + n) % 3]) for n in range(2)]
 
     def go(pair):
@@ -42,7 +42,7 @@ def test_a_link_undoes_once(at_once, time):
     """Lock: the account, in `undo`."""
     user = UserFactory()
     confirm_address(user)
-    found = find_undo(offer_undo(user=user, address="old@example.org"))
+    found = find_undo(create_undo_link(user=user, address="old@example.org"))
 
     def go(_):
         try:

@@ -8,8 +8,8 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.racing_votes import LABELS, POLICIES, examples
-from validation.consensus.consensus import Policy, decide
-from validation.decisions.policy_preview import preview
+from validation.consensus.consensus import Policy, decide_by_votes
+from validation.decisions.policy_preview import preview_policy
 from validation.decisions.services import change_policy, derive_round
 from validation.models import Consensus, RoundPolicy, Validation
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_the_last_policy_holds_for_every_example(at_once, monkeypatch):
     """Lock: the examples, in `derive_round`; each hundred of them reads the policy again."""
-    monkeypatch.setattr("validation.decisions.services.CHUNK", 5)
+    monkeypatch.setattr("validation.decisions.services.CHUNK_EXAMPLES", 5)
     round = RoundFactory(task=TaskFactory(code="nli"))
     ContextFactory(round=round)
     people = [Annotator.objects.create(pseudonym=f"w-{number}") for number in range(6)]
@@ -39,9 +39,9 @@ def test_the_last_policy_holds_for_every_example(at_once, monkeypatch):
         policy = Policy(**RoundPolicy.objects.get(round=round).policy)
         stored = Consensus.objects.in_bulk()
         for example in Example.objects.prefetch_related("validations"):
-            said = decide([vote.vote for vote in example.validations.all()], policy)
+            said = decide_by_votes([vote.vote for vote in example.validations.all()], policy)
             assert (stored[example.pk].state, stored[example.pk].label) == (
                 said.state,
                 said.label or "",
             )
-        assert preview(round, policy).changed == 0
+        assert preview_policy(round, policy).changed == 0

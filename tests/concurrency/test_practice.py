@@ -7,7 +7,7 @@ import pytest
 from core.errors import Refused
 from evaluation.models import PracticeRun
 from evaluation.submissions.practice import services
-from evaluation.submissions.practice.services import ask_question, note_host, start_run
+from evaluation.submissions.practice.services import ask_question, record_host, start_run
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
@@ -19,7 +19,7 @@ REPEATS = range(5)
 @pytest.fixture
 def models(settings):
     settings.PRACTICE_MODELS = 2
-    note_host("here")
+    record_host("here")
     task = TaskFactory(code="nli")
     return [accepted_model(task, name=f"m{number}") for number in range(8)]
 

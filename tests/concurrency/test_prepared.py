@@ -3,16 +3,18 @@
 import pytest
 from django.db import connection
 
-from core.env import PREPARED
+from core.env import PREPARED_STATEMENT_OPTIONS
 
 KEPT = "SELECT COUNT(*) FROM pg_prepared_statements WHERE statement LIKE %s"
 
 
-@pytest.mark.parametrize(("options", "kept"), [(PREPARED, 1), ({}, 0)])
+@pytest.mark.parametrize(("options", "kept"), [(PREPARED_STATEMENT_OPTIONS, 1), ({}, 0)])
 @pytest.mark.django_db
 def test_what_is_often_asked_is_planned_once(options, kept):
     own = connection.copy()
-    told = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k not in PREPARED}
+    told = {
+        k: v for k, v in own.settings_dict["OPTIONS"].items() if k not in PREPARED_STATEMENT_OPTIONS
+    }
     own.settings_dict["OPTIONS"] = told | options
     try:
         with own.cursor() as cursor:

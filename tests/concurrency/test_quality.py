@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
-from annotation.refusals import Duplicate
+from annotation.refusals import DuplicateExample
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from validation.consensus.consensus import Vote
 from validation.consensus.gold_check import Check
 from validation.decisions.services import override_consensus
-from validation.judging import gold
+from validation.judging import gold, gold_pause
 from validation.judging.services import (
     TooLate,
     cast_validation,
@@ -82,13 +82,13 @@ def test_gold_is_handed_out_once(round, at_once, monkeypatch):
 def test_gold_is_not_mended_while_it_is_told(round, at_once, monkeypatch):
     """The answer that brings the refresher, and an undo that has just looked for one."""
 
-    def slow(*args, look=gold.is_revealed):
+    def slow(*args, look=gold_pause.is_answer_revealed):
         try:
             return look(*args)
         finally:
             time.sleep(0.3)
 
-    monkeypatch.setattr(gold, "is_revealed", slow)
+    monkeypatch.setattr(gold_pause, "is_answer_revealed", slow)
     validator, owner, now = UserFactory().annotator, UserFactory(), timezone.now()
     items = [written(round, number) for number in range(8)]
     for item in items:
@@ -104,7 +104,10 @@ def test_gold_is_not_mended_while_it_is_told(round, at_once, monkeypatch):
         if not is_undo:
             time.sleep(0.1)
             cast_validation(validator=validator, example=items[7], vote=wrong)
-            return gold.check(gold.gold_answers(validator, round.task)) is Check.FAIL
+            return (
+                gold_pause.assess_answers(gold_pause.list_gold_answers(validator, round.task))
+                is Check.FAIL
+            )
         try:
             return bool(undo_validation(validator=validator, validation=given[0]))
         except TooLate:
@@ -131,7 +134,7 @@ def test_two_near_duplicates_are_stored_once(round, at_once):
                 attempt, _ = begin_attempt(
                     annotator=author, assignment=tab, key=uuid.uuid4(), inputs={"hypothesis": text}
                 )
-            except Duplicate:
+            except DuplicateExample:
                 return None
             return finish_attempt(attempt=attempt, targets=[], predictions=[])
 

@@ -18,7 +18,7 @@ from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races, wait_for
 from tests.support.training_data import asked_release
-from validation.decisions.bulk_services import Action, Wish, act_on
+from validation.decisions.bulk_services import Action, ActionRequest, apply_action
 from validation.models import OwnerDecision
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,13 +73,13 @@ def test_two_versions_are_published_at_once(example, at_once):
 
 
 def test_nothing_is_decided_in_a_round_that_is_released_meanwhile(example):
-    """Lock: the round, in `act_on`; without it the round is still closed for who decides."""
+    """Lock: the round, in `apply_action`; without it the round is still closed for who decides."""
     Round.objects.update(state="closed")
-    task, actor, wish = example.round.task, UserFactory(), Wish(Action.REJECT, reason="?")
+    task, actor, wish = example.round.task, UserFactory(), ActionRequest(Action.REJECT, reason="?")
 
     def decide():
         try:
-            return act_on(task=task, examples=[example.pk], actor=actor, wish=wish)
+            return apply_action(task=task, examples=[example.pk], actor=actor, request=wish)
         finally:
             connections.close_all()
 

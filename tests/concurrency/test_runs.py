@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from core.errors import Refused
 from evaluation import jobs
-from evaluation.contract import Ending, Evaluated, Outcome, Usage
+from evaluation.contract import Ending, EvaluationResult, Outcome, Usage
 from evaluation.isolation.queue import leases
 from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationRun, Score, Team
 from evaluation.runs import services as runs
-from evaluation.runs.execute import execute, store_outcome
+from evaluation.runs.execute import execute_run, store_outcome
 from evaluation.test_sets.shown_scores import describe_disclosure
 from tests.support.evaluations import (
     ScriptedRunner,
@@ -59,7 +59,7 @@ def test_eight_workers_take_forty_runs_once_each(task, at_once, repeat):
 
     def work(_):
         taken = []
-        while run := runs.claim_next():
+        while run := runs.claim_next_run():
             taken.append(run.pk)
             leases.finish_job(run, outcome=Outcome.OK)
         return taken
@@ -74,7 +74,7 @@ def test_nobodys_many_runs_starve_another(task, at_once, repeat):
     """Eight workers come at once. Alice was first with 36 runs; Bob and Carol have two each."""
     alice, bob, carol = (UserFactory() for _ in range(3))
     queue_runs(task, [alice] * 36 + [bob, carol] * 2)
-    first = at_once(lambda _: runs.claim_next(), range(8))
+    first = at_once(lambda _: runs.claim_next_run(), range(8))
     owners = Counter(run.submission.owner for run in first)
     assert owners == {alice: 4, bob: 2, carol: 2}
 
@@ -92,14 +92,14 @@ def test_forty_runs_have_one_set_of_scores_each(task, at_once, runner):
 def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, repeat):
     """The first was taken for dead while it asked; both finish at the same instant."""
     queue_runs(task, [None])
-    first = runs.claim_next()
+    first = runs.claim_next_run()
     EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.sweep_all()
-    second = runs.claim_next()
+    second = runs.claim_next_run()
 
     def finish(run):
         try:
-            execute(run)
+            execute_run(run)
         except leases.LeaseLost:
             return None
         return run.lease_token
@@ -112,14 +112,14 @@ def test_two_workers_of_one_run_store_one_set_of_scores(task, at_once, runner, r
 
 def test_a_zombie_that_comes_back_before_the_new_worker_ends_stores_nothing(task, runner):
     queue_runs(task, [None])
-    zombie = runs.claim_next()
+    zombie = runs.claim_next_run()
     EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     jobs.sweep_all()
     for _ in range(2):  # while it is queued, and while another has it
         with pytest.raises(leases.LeaseLost):
-            execute(zombie)
+            execute_run(zombie)
         assert not Score.objects.exists()
-        another = runs.claim_next()
+        another = runs.claim_next_run()
     assert another is None
 
 
@@ -142,7 +142,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
         from django.db import connection
 
         try:
-            execute(runs.claim_next())
+            execute_run(runs.claim_next_run())
         except leases.LeaseLost as error:
             lost.append(error)
         finally:
@@ -151,7 +151,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
     worker = threading.Thread(target=work)
     worker.start()
     assert asked.wait(60)
-    assert leases.cancel(run, outcome=Outcome.CANCELLED)
+    assert leases.cancel_job(run, outcome=Outcome.CANCELLED)
     cancelled.set()
     worker.join()
     assert len(lost) == 1
@@ -169,11 +169,11 @@ def test_a_run_is_asked_for_once_by_eight_sweeps(task, at_once):
 
 def test_a_run_is_repeated_once_from_many_tabs(task, at_once):
     (run,) = queue_runs(task, [None])
-    leases.fail(runs.claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
+    leases.fail_job(runs.claim_next_run(), "no disk", outcome=Outcome.INFRASTRUCTURE)
 
     def again(_):
         try:
-            return runs.run_again(run=run, actor=None)
+            return runs.repeat_run(run=run, actor=None)
         except Refused as refused:
             return str(refused)
 
@@ -188,15 +188,15 @@ def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(
 ):
     """Locks: the model's owner; the team, whose members each have submitted one model."""
     version, mallory = set_version(task, "sealed", answers_public=False), UserFactory()
-    most = describe_disclosure(version).results
+    most = describe_disclosure(version).max_results
     team = Team.objects.create(name="Lab") if by_team else None
     for number in range(most + 4):
         owner = UserFactory() if by_team else mallory
         queued_run(accepted_model(task, owner, name=f"m{number}", team=team), version)
     file = tmp_path / "answers"
     file.write_bytes(b"")
-    found = Evaluated(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
-    claimed = [runs.claim_next() for _ in range(most + 4)]
+    found = EvaluationResult(Ending(Outcome.OK, Usage(1.0)), "docker", (), file)
+    claimed = [runs.claim_next_run() for _ in range(most + 4)]
     at_once(lambda run: store_outcome(run, found), claimed)
     assert EvaluationRun.objects.filter(outcome=Outcome.OK).count() == most + 4
     assert EvaluationRun.objects.filter(is_shown=True).count() == most

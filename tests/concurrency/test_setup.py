@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from core.accounts.models import User
 from core.jobs.models import PeriodicWork
-from core.jobs.periodic import claim
+from core.jobs.periodic import claim_work
 from dynabench.operations.management import installing
 from dynabench.operations.management.commands import migrate, setup
 from tests.support.live import database_url
@@ -64,7 +64,7 @@ def test_a_migration_gives_way_to_who_uses_its_table(monkeypatch):
 
 def test_the_work_of_a_minute_is_done_by_one(at_once):
     minute = timedelta(seconds=50)
-    first = at_once(lambda _: claim("site.minutely", minute), range(8))  # there is no row yet
+    first = at_once(lambda _: claim_work("site.minutely", minute), range(8))  # there is no row yet
     PeriodicWork.objects.update(claimed_at="2026-01-01T00:00Z")
-    second = at_once(lambda _: claim("site.minutely", minute), range(8))
+    second = at_once(lambda _: claim_work("site.minutely", minute), range(8))
     assert (sum(first), sum(second)) == (1, 1)

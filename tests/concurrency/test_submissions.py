@@ -38,7 +38,7 @@ def test_twenty_tabs_on_one_quota(task, owner, at_once, repeat):
     results = at_once(lambda number: hand_in(task, owner, f"Model {number}"), range(20))
     assert Submission.objects.count() == 3
     assert sum(isinstance(result, Submission) for result in results) == 3
-    assert sum("reached today's 3" in str(result) for result in results) == 17
+    assert sum(isinstance(result, str) for result in results) == 17
 
 
 def test_refusals_under_way_do_not_pass_their_cap(task, owner, at_once):

@@ -10,7 +10,7 @@ from core.errors import Refused
 from tasks.models import ModelUse, Round, TargetModel, TaskMember
 from tasks.rounds import services, states
 from tasks.rounds.loop import replace_target
-from tasks.rounds.services import add_where_missing, change_round, delete_round
+from tasks.rounds.services import add_target_to_planned_round, change_round, delete_round
 from tasks.rounds.states import set_round_state
 from tasks.targets.ask_before_opening import ask_targets
 from tasks.targets.endpoints.base import Usage
@@ -110,7 +110,7 @@ def test_a_target_is_replaced_once(at_once):
 
     def replaced(new):
         try:
-            replace_target(round=Round.objects.get(), old=broken, new=new, actor=None)
+            replace_target(round=Round.objects.get(), old_target=broken, new_target=new, actor=None)
         except Refused:
             return 0
         return 1
@@ -121,7 +121,7 @@ def test_a_target_is_replaced_once(at_once):
 
 
 def test_of_many_new_targets_one_joins_the_planned_round(at_once):
-    """Lock: the planned rounds, in `add_where_missing`."""
+    """Lock: the planned rounds, in `add_target_to_planned_round`."""
     boss, task = UserFactory(is_superuser=True), TaskFactory(code="nli")
     for number in REPEATS:
         round = RoundFactory(task=task, number=number + 1, state="draft")
@@ -129,7 +129,9 @@ def test_of_many_new_targets_one_joins_the_planned_round(at_once):
             TargetModel.objects.create(task=round.task, name=f"t{number}-{n}", adapter="scripted")
             for n in range(4)
         ]
-        joined = at_once(lambda target: add_where_missing(target=target, actor=boss), fresh)
+        joined = at_once(
+            lambda target: add_target_to_planned_round(target=target, actor=boss), fresh
+        )
         assert sum(one is not None for one in joined) == 1
         assert round.round_targets.count() == 1
 

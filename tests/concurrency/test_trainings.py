@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.models import TrainingRun
-from evaluation.training.services import TrainingRefused, register_trained, request_training
+from evaluation.training.services import TrainingRefused, register_trained_target, request_training
 from tasks.models import TargetModel
 from tests.support.factories import RoundFactory, TaskFactory
 
@@ -31,7 +31,7 @@ def test_a_task_has_one_training_at_a_time(task, at_once):
             lambda _: attempt(request_training, task=task, weights={"seed": 1}), "1" * 8
         )
         assert sum(isinstance(result, TrainingRun) for result in results) == 1
-        assert sum("under way" in str(result) for result in results) == 7
+        assert sum("already training" in str(result) for result in results) == 7
         TrainingRun.objects.all().delete()
 
 
@@ -44,7 +44,9 @@ def test_a_model_is_registered_once_and_makes_one_round(task, at_once, repeat):
         report={"folder": "a"},
     )
     names = [f"target-{number}" for number in range(8)]
-    made = at_once(lambda name: attempt(register_trained, run=run, number=2, name=name), names)
+    made = at_once(
+        lambda name: attempt(register_trained_target, run=run, number=2, name=name), names
+    )
     assert len({str(target) for target in made}) == 1
     assert TargetModel.objects.count() == 1
     assert task.rounds.get(number=2).target_names == [str(made[0])]

@@ -11,12 +11,12 @@ from evaluation.isolation.uploads.chunked import (
     MAX_OPEN_UPLOADS,
     UploadRefused,
     add_piece,
-    assemble,
+    assemble_upload,
     begin_upload,
-    open_uploads,
-    stored_bytes,
+    count_stored_bytes,
+    select_open_uploads,
 )
-from evaluation.judges.paraphrases.services import take_paraphrases
+from evaluation.judges.paraphrases.services import create_paraphrased_version
 from evaluation.models import EvaluationSetVersion, UploadPiece
 from evaluation.test_sets import source_services as sets
 from evaluation.test_sets.selectors import read_set_rows
@@ -40,7 +40,7 @@ def test_the_same_piece_from_many_tabs_is_stored_once(at_once):
         assert set(ends) == {offset + 4}
     assert UploadPiece.objects.count() == 3
     assert len(default_storage.listdir(f"uploads/{upload.pk}")[1]) == 3
-    with assemble(upload) as path:
+    with assemble_upload(upload) as path:
         assert path.stat().st_size == 12
 
 
@@ -54,7 +54,7 @@ def test_nobody_gets_more_uploads_than_the_cap(at_once):
             return None
 
     made = at_once(begin, range(THREADS))
-    assert len(list(filter(None, made))) == open_uploads(owner).count() == MAX_OPEN_UPLOADS
+    assert len(list(filter(None, made))) == select_open_uploads(owner).count() == MAX_OPEN_UPLOADS
 
 
 def test_nobody_gets_more_bytes_than_the_quota(at_once, settings):
@@ -68,7 +68,7 @@ def test_nobody_gets_more_bytes_than_the_quota(at_once, settings):
             return None
 
     at_once(begin, range(THREADS))
-    assert stored_bytes(owner) == 20
+    assert count_stored_bytes(owner) == 20
 
 
 def test_the_same_rows_at_once_make_one_version(at_once):
@@ -92,7 +92,7 @@ def test_different_rows_at_once_make_versions_one_after_another(at_once):
 
 
 def test_kept_paraphrases_make_one_version(at_once):
-    """Lock: the set, in `take_paraphrases`; without it the second has the number of the first."""
+    """Lock: the set, in `create_paraphrased_version`; without it both have the same number."""
     one = create_set(task=TaskFactory(), name="mine", actor=None)
     rows = [SetRow(str(n), {"premise": "A.", "hypothesis": "B."}, ("neutral",)) for n in range(5)]
     paraphrased(make_version(one, rows, None), "kept")
@@ -100,7 +100,7 @@ def test_kept_paraphrases_make_one_version(at_once):
 
     def take(_):
         try:
-            return take_paraphrases(evaluation_set=one, actor=owner).version
+            return create_paraphrased_version(evaluation_set=one, actor=owner).version
         except Refused:
             return None
 

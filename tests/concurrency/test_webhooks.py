@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from core.errors import Refused
 from dynabench.webhooks import delivery
-from dynabench.webhooks.delivery import note_events, send_due
+from dynabench.webhooks.delivery import send_due_deliveries, store_new_deliveries
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MAX_WEBHOOKS, create_webhook
@@ -37,15 +37,15 @@ def ids(server):
 
 
 def test_many_workers_note_an_event_once(at_once, hook):
-    at_once(lambda _: note_events(), range(6))
+    at_once(lambda _: store_new_deliveries(), range(6))
     assert Delivery.objects.count() == EVENTS
 
 
 def test_many_workers_send_each_delivery_once(at_once, hook, server):
-    note_events()
+    store_new_deliveries()
 
     def work(_):
-        while send_due():
+        while send_due_deliveries():
             pass
 
     at_once(work, range(6))
@@ -63,12 +63,12 @@ def test_the_whole_job_in_many_workers(at_once, hook, server):
 
 def test_many_failures_switch_off_once(at_once, hook, monkeypatch):
     """Each worker sees the end of the patience; one switches off and mails."""
-    note_events()
+    store_new_deliveries()
     Webhook.objects.update(failing_since=timezone.now() - delivery.MAX_FAILURE_TIME)
     mailed = []
     monkeypatch.setattr(delivery, "_mail_switched_off", lambda *said: mailed.append(said))
     monkeypatch.setattr(delivery, "_post", lambda letter: delivery.WebhookReply(500, "No."))
-    at_once(lambda _: send_due(), range(4))
+    at_once(lambda _: send_due_deliveries(), range(4))
     assert len(mailed) == 1
     assert not Delivery.objects.filter(state="waiting").exists()
 

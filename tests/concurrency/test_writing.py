@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from annotation.attempts import conversation_services
+from annotation.attempts.author_answer_services import answer_undecided
 from annotation.attempts.conversation_services import say_turn
 from annotation.attempts.services import (
-    answer_undecided,
     begin_attempt,
     finish_attempt,
     retract_example,
@@ -20,7 +20,7 @@ from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example
 from annotation.refusals import CapReached
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tasks.models import Round, RoundTarget
 from tasks.rounds.states import set_round_state
@@ -87,11 +87,14 @@ def test_a_turn_that_is_sent_by_many_tabs_is_asked_once(at_once, annotators, mon
     ContextFactory(round=made, fields={"passage": "The mill closed."})
     asked = []
     monkeypatch.setattr(
-        conversation_services, "_let_answer", lambda held, seconds: asked.append(held)
+        conversation_services, "_ask_target", lambda held, seconds: asked.append(held)
     )
     for repeat in REPEATS:
         assignment = assign(annotator=annotators[repeat], round=made)
-        at_once(lambda at, mine=assignment: say_turn(assignment=mine, text="When?", at=at), [0] * 8)
+        at_once(
+            lambda at, mine=assignment: say_turn(assignment=mine, text="When?", turn_index=at),
+            [0] * 8,
+        )
         assert len(asked) == repeat + 1
 
 
@@ -251,12 +254,12 @@ def test_a_vote_and_a_retraction_never_both_win(round, annotators, at_once, monk
 
 
 def test_one_annotator_a_user(at_once):
-    """Constraint: one to one, in `annotator_of`."""
+    """Constraint: one to one, in `get_annotator`."""
     for _ in range(5):
         user = UserFactory()
         Annotator.objects.filter(user=user).delete()
         fresh = [type(user).objects.get(pk=user.pk) for _ in range(8)]
-        assert len({annotator.pk for annotator in at_once(annotator_of, fresh)}) == 1
+        assert len({annotator.pk for annotator in at_once(get_annotator, fresh)}) == 1
 
 
 def test_one_round_is_live(round, at_once):

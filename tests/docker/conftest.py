@@ -39,7 +39,7 @@ def bench(tmp_path_factory) -> Iterator[Bench]:
         subprocess.run([ROOT / "scripts/runtime_image.sh", "--base"], check=True)
     with closing(Bench(tmp_path_factory.mktemp("bench"))) as bench:
         yield bench
-        assert not bench.left()
+        assert not bench.list_leftover_containers()
 
 
 class Wire:

@@ -6,11 +6,11 @@ from contextlib import closing
 import pytest
 from django.core.files.base import ContentFile
 
-from evaluation.heartbeat import no_beat
-from evaluation.isolation.queue.attempt_keys import installation_key
-from evaluation.isolation.queue.cleanup import tidy
-from evaluation.isolation.sandbox.containers import list_ours
-from evaluation.isolation.sandbox.engine import connect
+from evaluation.heartbeat import skip_beat
+from evaluation.isolation.queue.attempt_keys import get_installation_key
+from evaluation.isolation.queue.cleanup import remove_leftovers
+from evaluation.isolation.sandbox.containers import list_own_containers
+from evaluation.isolation.sandbox.engine import connect_to_engine
 from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
@@ -37,7 +37,7 @@ def hand_in(bench, settings, tmp_path):
 
     def hand_in(label: str, *instructions: str) -> Submission:
         command = json.dumps(["python3", "-c", ANSWERING.replace("LABEL", label)])
-        id = bench.build(*instructions, "ENTRYPOINT []", f"CMD {command}")
+        id = bench.build_image(*instructions, "ENTRYPOINT []", f"CMD {command}")
         data = saved(id)
         upload = add_file(owner, "image.tar", len(data), ContentFile(data))
         submission = submit_model(
@@ -45,14 +45,14 @@ def hand_in(bench, settings, tmp_path):
         )
         check_submission(submission.pk)
         submission.refresh_from_db()
-        assert not list_ours(installation_key())
+        assert not list_own_containers(get_installation_key())
         return submission
 
     return hand_in
 
 
 def saved(id: str) -> bytes:
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         data = b"".join(client.images.get(id).save())
         client.images.remove(id, force=True)
     return data
@@ -62,9 +62,9 @@ def test_an_image_is_checked_and_comes_back_by_its_id(hand_in):
     submission = hand_in("neutral")
     assert (submission.state, submission.error) == (Submission.State.DONE, "")
     assert submission.digest.startswith("sha256:")
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         client.images.remove(submission.digest, force=True)
-    with open_model(submission, submission, no_beat) as (model, _):
+    with open_model(submission, submission, skip_beat) as (model, _):
         assert model.image == submission.digest
         assert has_image(model.image)
 
@@ -72,9 +72,9 @@ def test_an_image_is_checked_and_comes_back_by_its_id(hand_in):
 def test_another_image_than_was_checked_is_not_run(hand_in):
     submission, other = hand_in("neutral"), hand_in("contradiction")
     submission.file = other.file
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         client.images.remove(submission.digest, force=True)
-    with pytest.raises(CannotFetch), open_model(submission, submission, no_beat):
+    with pytest.raises(CannotFetch), open_model(submission, submission, skip_beat):
         pass
 
 
@@ -94,16 +94,16 @@ def test_an_image_with_a_volume_is_refused(hand_in):
 def test_images_leave_the_engine_when_nothing_of_them_is_under_way(hand_in, bench):
     accepted, refused = hand_in("neutral"), hand_in("perhaps")
     run = EvaluationRun.objects.create(submission=accepted, version=make_set(accepted.task, "a"))
-    tidy()
+    remove_leftovers()
     assert has_image(accepted.digest)
     assert not has_image(refused.digest)
     EvaluationRun.objects.filter(pk=run.pk).update(state="done")
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         client.images.get(accepted.digest).tag(f"dynabench-kept:{bench.token}")
-        tidy()
+        remove_leftovers()
         assert has_image(accepted.digest)  # by a name it is the operator's too
         client.images.remove(f"dynabench-kept:{bench.token}", noprune=True)
-    tidy()
+    remove_leftovers()
     assert not has_image(accepted.digest)
-    with open_model(accepted, accepted, no_beat) as (model, _):
+    with open_model(accepted, accepted, skip_beat) as (model, _):
         assert has_image(model.image)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from evaluation.isolation.inference.precheck import main
-from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, list_ours
+from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, list_own_containers
 from evaluation.isolation.sandbox.images import has_image
 from tasks.services import OFFICIAL_FOLDER
 from tests.support.live import wait_until
@@ -21,7 +21,7 @@ for line in open("/input/examples.jsonl"):
 
 
 def checks_under_way():
-    return {ours.name for ours in list_ours("check-")}
+    return {ours.name for ours in list_own_containers("check-")}
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def check(tmp_path, capsys):
 
 def image(bench, label):
     command = json.dumps(["python3", "-c", ANSWERING.replace("LABEL", label)])
-    return bench.build("ENTRYPOINT []", f"CMD {command}")
+    return bench.build_image("ENTRYPOINT []", f"CMD {command}")
 
 
 def test_an_image_answers_five(bench, check):
@@ -58,7 +58,7 @@ def test_an_image_is_refused_as_on_arrival(bench, check):
     assert (code, report["outcome"]) == (1, "invalid_output")
     assert 'Line 1: "maybe"' in report["message"]
     assert "5 of 5 examples" in report["message"]
-    assert "declares volumes" in check(bench.build('VOLUME ["/data"]'))[1]["message"]
+    assert "declares volumes" in check(bench.build_image('VOLUME ["/data"]'))[1]["message"]
     assert "no-such-image" in check("no-such-image")[1]["message"]
 
 

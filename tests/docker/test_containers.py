@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from dynabench.operations.attacks.bench import EXAMPLE_COUNT, LABELS, LIMITS, Bench
-from evaluation.contract import MIB, Beat, Outcome, Runnable
+from dynabench.operations.attacks.bench import BENCH_LIMITS, EXAMPLE_COUNT, LABELS, Bench
+from evaluation.contract import MIB, BeatCallback, Outcome, Runnable
 from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.isolation.sandbox import usage as sandbox_usage
 from evaluation.isolation.sandbox.containers import (
-    NO_GPU,
-    PREFIX,
+    NAME_PREFIX,
+    NO_GPU_MESSAGE,
     DockerRunner,
-    list_ours,
+    list_own_containers,
     remove_container,
 )
-from evaluation.isolation.sandbox.engine import connect, find_engine
+from evaluation.isolation.sandbox.engine import connect_to_engine, find_engine
 from evaluation.isolation.sandbox.images import has_image
 
 SLEEP = "import time\ntime.sleep(60)"
 
 
-def once_running(key: str, act: Callable[[], None]) -> Beat:
+def once_running(key: str, act: Callable[[], None]) -> BeatCallback:
     """A heartbeat that does something as soon as the container runs."""
     waiting = [act]
 
     def beat() -> None:
-        if waiting and any(ours.is_running for ours in list_ours(key)):
+        if waiting and any(ours.is_running for ours in list_own_containers(key)):
             waiting.pop()()
 
     return beat
@@ -48,14 +48,16 @@ def test_a_gpu_is_asked_of_the_engine_and_one_that_has_none_says_so(bench: Bench
     model, inputs = Runnable(image=bench.image, gpu="3"), tmp_path / "inputs.jsonl"
     inputs.touch()
     runner = DockerRunner(f"gpu-{bench.token}")
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         image, runtimes = client.images.get(bench.image), client.info()["Runtimes"]
-    (asked,) = runner._options(image, model, inputs, LIMITS)["device_requests"]
+    (asked,) = runner._build_options(image, model, inputs, BENCH_LIMITS)["device_requests"]
     assert (asked.device_ids, asked.capabilities) == (["3"], [["gpu"]])
-    assert not runner._options(image, replace(model, gpu=""), inputs, LIMITS)["device_requests"]
+    assert not runner._build_options(image, replace(model, gpu=""), inputs, BENCH_LIMITS)[
+        "device_requests"
+    ]
     if "nvidia" not in runtimes:
-        ending = runner.run(model, inputs, LIMITS, take=lambda line: None, beat=lambda: None)
-        assert (ending.outcome, ending.sentence) == (Outcome.INFRASTRUCTURE, NO_GPU)
+        ending = runner.run(model, inputs, BENCH_LIMITS, take=lambda line: None, beat=lambda: None)
+        assert (ending.outcome, ending.sentence) == (Outcome.INFRASTRUCTURE, NO_GPU_MESSAGE)
         assert runner.name.endswith("-gpu")
 
 
@@ -128,16 +130,24 @@ def test_a_folder_needs_the_runtime_image(bench: Bench, monkeypatch, tmp_path):
     monkeypatch.setattr(
         "evaluation.isolation.sandbox.containers.RUNTIME_IMAGE", "dynabench-no-such-image"
     )
-    ending = DockerRunner(bench.key()).run(
-        Runnable(folder=tmp_path), bench.inputs(""), LIMITS, take=print, beat=lambda: None
+    ending = DockerRunner(bench.create_key()).run(
+        Runnable(folder=tmp_path),
+        bench.write_inputs(""),
+        BENCH_LIMITS,
+        take=print,
+        beat=lambda: None,
     )
     assert ending.outcome == Outcome.INFRASTRUCTURE
     assert "scripts/runtime_image.sh" in ending.sentence
     monkeypatch.setattr(
         "evaluation.isolation.sandbox.containers.CUDA_IMAGE", "dynabench-no-such-image"
     )
-    ending = DockerRunner(bench.key()).run(
-        Runnable(folder=tmp_path, gpu="0"), bench.inputs(""), LIMITS, take=print, beat=lambda: None
+    ending = DockerRunner(bench.create_key()).run(
+        Runnable(folder=tmp_path, gpu="0"),
+        bench.write_inputs(""),
+        BENCH_LIMITS,
+        take=print,
+        beat=lambda: None,
     )
     assert "runtime_image.sh --cuda" in ending.sentence
 
@@ -158,43 +168,45 @@ def test_an_image_that_is_gone_is_our_fault(bench: Bench):
     ],
 )
 def test_an_image_that_cannot_start_is_told_why(bench: Bench, instructions, outcome, told):
-    ending = bench.run("", image=bench.build(*instructions)).ending
+    ending = bench.run("", image=bench.build_image(*instructions)).ending
     assert ending.outcome == outcome
     assert told in ending.sentence
-    assert not bench.left()
+    assert not bench.list_leftover_containers()
 
 
 def kill(key: str) -> None:
-    with closing(connect()) as client:
-        client.api.kill(PREFIX + key)
+    with closing(connect_to_engine()) as client:
+        client.api.kill(NAME_PREFIX + key)
 
 
-@pytest.mark.parametrize("end_it", [kill, lambda key: remove_container(PREFIX + key)])
+@pytest.mark.parametrize("end_it", [kill, lambda key: remove_container(NAME_PREFIX + key)])
 def test_who_ends_a_container_from_outside_is_not_the_model(bench: Bench, end_it):
-    key = bench.key()
+    key = bench.create_key()
     seen = bench.run(SLEEP, key=key, beat=once_running(key, lambda: end_it(key)))
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
 
 
 def test_what_is_left_of_the_same_attempt_is_no_obstacle(bench: Bench):
-    key, lines = bench.key(), []
-    with closing(connect()) as client:
-        client.containers.create(bench.image, name=PREFIX + key)
+    key, lines = bench.create_key(), []
+    with closing(connect_to_engine()) as client:
+        client.containers.create(bench.image, name=NAME_PREFIX + key)
     ending = DockerRunner(key).run(
         Runnable(image=bench.image, labels=LABELS),
-        bench.inputs("for example in examples: answer(example)"),
-        LIMITS,
+        bench.write_inputs("for example in examples: answer(example)"),
+        BENCH_LIMITS,
         take=lines.append,
         beat=lambda: None,
     )
     assert ending.outcome == Outcome.OK, ending
     assert len(lines) == EXAMPLE_COUNT
-    assert not list_ours(key)
+    assert not list_own_containers(key)
 
 
 def test_the_lease_is_kept_while_nothing_comes(bench: Bench):
     beats = []
-    bench.run(SLEEP, limits=replace(LIMITS, seconds=5), beat=lambda: beats.append(time.monotonic()))
+    bench.run(
+        SLEEP, limits=replace(BENCH_LIMITS, seconds=5), beat=lambda: beats.append(time.monotonic())
+    )
     assert len(beats) >= 3
 
 
@@ -203,20 +215,20 @@ def test_a_bug_of_ours_ends_the_model_and_is_seen(bench: Bench):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        DockerRunner(bench.key()).run(
-            Runnable(image=bench.image), bench.inputs("answer_all()"), LIMITS, take=take,
-            beat=lambda: None,
+        DockerRunner(bench.create_key()).run(
+            Runnable(image=bench.image), bench.write_inputs("answer_all()"), BENCH_LIMITS,
+            take=take, beat=lambda: None,
         )  # fmt: skip
-    assert not bench.left()
+    assert not bench.list_leftover_containers()
 
 
 def test_a_full_disk_is_not_the_model(bench: Bench):
     def take(line: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    ending = DockerRunner(bench.key()).run(
-        Runnable(image=bench.image), bench.inputs("answer_all()"), LIMITS, take=take,
-        beat=lambda: None,
+    ending = DockerRunner(bench.create_key()).run(
+        Runnable(image=bench.image), bench.write_inputs("answer_all()"), BENCH_LIMITS,
+        take=take, beat=lambda: None,
     )  # fmt: skip
     assert ending.outcome == Outcome.INFRASTRUCTURE
 
@@ -224,30 +236,30 @@ def test_a_full_disk_is_not_the_model(bench: Bench):
 def test_answers_that_come_late_keep_their_place(bench: Bench):
     answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(EXAMPLE_COUNT)])
     script = "for n in reversed(range(40)): answer(examples[n], 'no' if n == 3 else 'yes')"
-    DockerRunner(bench.key()).run(
-        Runnable(image=bench.image), bench.inputs(script), LIMITS, take=answers.take,
+    DockerRunner(bench.create_key()).run(
+        Runnable(image=bench.image), bench.write_inputs(script), BENCH_LIMITS, take=answers.take,
         beat=lambda: None,
     )  # fmt: skip
-    assert [answer.value for answer in answers.in_order()].index("no") == 3
+    assert [answer.value for answer in answers.iterate_in_order()].index("no") == 3
 
 
 def test_the_engine_dies_in_the_middle_and_what_it_left_is_found_later(
     bench: Bench, wire, monkeypatch
 ):
-    key = bench.key()
+    key = bench.create_key()
     seen = bench.run(SLEEP, key=key, beat=once_running(key, wire.close))
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
     monkeypatch.delenv("DOCKER_HOST")
-    assert [ours.name for ours in list_ours(key)] == [PREFIX + key]
-    remove_container(PREFIX + key)
-    assert not list_ours(key)
+    assert [ours.name for ours in list_own_containers(key)] == [NAME_PREFIX + key]
+    remove_container(NAME_PREFIX + key)
+    assert not list_own_containers(key)
 
 
 def test_the_engine_starts_again_in_the_middle(bench: Bench, wire):
-    key = bench.key()
+    key = bench.create_key()
     seen = bench.run(SLEEP, key=key, beat=once_running(key, wire.cut))
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
-    assert not bench.left()
+    assert not bench.list_leftover_containers()
 
 
 def test_no_engine_is_no_error(monkeypatch, tmp_path):
@@ -261,12 +273,12 @@ def test_an_image_is_there_or_not(bench: Bench):
 
 
 def test_inputs_of_a_private_folder_can_be_read(bench: Bench, tmp_path: Path):
-    inputs = bench.inputs("answer_all()")
+    inputs = bench.write_inputs("answer_all()")
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     moved = inputs.rename(private / "inputs.jsonl")
     moved.chmod(0o600)
-    ending = DockerRunner(bench.key()).run(
-        Runnable(image=bench.image), moved, LIMITS, take=lambda line: None, beat=lambda: None
+    ending = DockerRunner(bench.create_key()).run(
+        Runnable(image=bench.image), moved, BENCH_LIMITS, take=lambda line: None, beat=lambda: None
     )
     assert ending.outcome == Outcome.OK

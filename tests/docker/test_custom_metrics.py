@@ -36,9 +36,11 @@ BAD = {
 def score(bench, tmp_path, monkeypatch):
     def score(source):
         seconds = 2 if "while" in source else 5  # no good one is held to so little
-        monkeypatch.setattr(running, "LIMITS", replace(running.LIMITS, seconds=seconds))
+        monkeypatch.setattr(
+            running, "METRIC_LIMITS", replace(running.METRIC_LIMITS, seconds=seconds)
+        )
         return score_answers(
-            source, ROWS, tmp_path, lambda _: DockerRunner(bench.key()), lambda: None
+            source, ROWS, tmp_path, lambda _: DockerRunner(bench.create_key()), lambda: None
         )
 
     return score

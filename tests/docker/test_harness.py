@@ -12,7 +12,7 @@ from uuid import uuid4
 import docker
 import pytest
 
-from evaluation.contract import Ending, Outcome, Runnable, Writing
+from evaluation.contract import Ending, Outcome, Runnable, WritingSettings
 from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.isolation.sandbox.limits import Limits
 from tests.support.serving_models import KINDS, says, tiny_model
@@ -148,7 +148,9 @@ def test_a_language_model_writes(tmp_path: Path) -> None:
     file = tmp_path / "examples.jsonl"
     messages = [{"role": "user", "content": "A heron?"}]
     file.write_text(json.dumps({"id": "x0", "messages": messages}) + "\n")
-    ending, answers = run(Runnable(folder=folder, fields=("text",), writing=Writing()), file)
+    ending, answers = run(
+        Runnable(folder=folder, fields=("text",), writing_settings=WritingSettings()), file
+    )
     assert ending.outcome == Outcome.OK, ending
     assert (answers["x0"]["text"], answers["x0"]["finish"]) == ("yes", "stop")
 

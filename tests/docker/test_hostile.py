@@ -9,7 +9,7 @@ from dynabench.operations.attacks.bench import Bench
 from dynabench.operations.attacks.cases import CASES
 from dynabench.operations.soundness.doctor import Verdict, judge_case
 from evaluation.contract import GIB
-from evaluation.isolation.sandbox.containers import SECCOMP, DockerRunner
+from evaluation.isolation.sandbox.containers import SECCOMP_PROFILE, DockerRunner
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,9 +29,9 @@ def test_there_are_44():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}-{case.title}")
 def test_a_hostile_model_ends_as_it_must(case, verdicts):
     verdict = verdicts[case.number]
-    assert verdict.is_ok is not False, verdict.got
-    if verdict.is_ok is None or case.elsewhere:
-        path, _, name = case.elsewhere.partition("::")
+    assert verdict.is_ok is not False, verdict.result
+    if verdict.is_ok is None or case.covered_by:
+        path, _, name = case.covered_by.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text()
 
 
@@ -44,17 +44,19 @@ RELAXED = {
     "healthcheck": (11, {"healthcheck": None}),
     "network": (21, {"network_mode": "bridge", "network_disabled": False}),
     "seccomp": (22, {"security_opt": ["no-new-privileges:true"]}),
-    "privileges": (22, {"security_opt": [f"seccomp={SECCOMP}"]}),
+    "privileges": (22, {"security_opt": [f"seccomp={SECCOMP_PROFILE}"]}),
     "capabilities": (22, {"cap_drop": []}),
 }
 
 
 @pytest.mark.parametrize(("number", "options"), RELAXED.values(), ids=RELAXED)
 def test_without_its_guard_a_model_is_seen(number, options, bench: Bench, monkeypatch):
-    strict = DockerRunner._options
+    strict = DockerRunner._build_options
     relaxed = {"runtime": "runc", **options}
-    monkeypatch.setattr(DockerRunner, "_options", lambda *given: {**strict(*given), **relaxed})
+    monkeypatch.setattr(
+        DockerRunner, "_build_options", lambda *given: {**strict(*given), **relaxed}
+    )
     monkeypatch.setattr(bench, "is_gvisor", False)
     verdict = judge_case(CASES[number - 1], bench)
-    assert verdict.is_ok is False, verdict.got
-    assert "rejected" not in verdict.got, verdict.got
+    assert verdict.is_ok is False, verdict.result
+    assert "rejected" not in verdict.result, verdict.result

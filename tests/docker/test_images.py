@@ -13,7 +13,7 @@ import pytest
 
 from dynabench.operations.attacks.bench import Bench
 from evaluation.contract import GIB, Outcome
-from evaluation.isolation.sandbox.engine import EngineError, connect
+from evaluation.isolation.sandbox.engine import EngineError, connect_to_engine
 from evaluation.isolation.sandbox.images import (
     ImageRefused,
     RegistryAway,
@@ -25,16 +25,16 @@ from evaluation.isolation.sandbox.images import (
 
 
 def remove_image(id: str) -> None:
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         client.images.remove(id, force=True)
 
 
 @pytest.fixture(params=["plain", "gzip"])
 def saved(bench: Bench, tmp_path, request) -> tuple[str, object]:
     """An image's id, and its archive; the engine has it no more. It goes by other people's name."""
-    id = bench.build("ENV SAVED=1")
+    id = bench.build_image("ENV SAVED=1")
     name = f"dynabench-runtime:{bench.token}"
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         client.images.get(id).tag(name)
         data = b"".join(client.images.get(name).save(named=True))
         client.images.remove(name)
@@ -61,7 +61,7 @@ def test_what_is_no_archive_is_refused(tmp_path):
 
 
 def test_facts_of_an_image(bench: Bench):
-    facts = inspect_image(bench.build("VOLUME /data"))
+    facts = inspect_image(bench.build_image("VOLUME /data"))
     assert facts.volumes == ("/data",)
     assert facts.command[:2] == ("python3", "-c")
     assert (facts.system, facts.arch) == ("linux", facts.engine_arch)
@@ -197,7 +197,7 @@ def test_a_registry_that_is_away_refuses_no_image(port):
 
 @pytest.mark.parametrize("reference", ["model", "model:latest", "x@sha256:abc", "x@"])
 def test_a_name_alone_is_not_pulled(reference):
-    with pytest.raises(ImageRefused, match="names no digest"):
+    with pytest.raises(ImageRefused, match="no digest"):
         pull_image(reference)
 
 

@@ -12,9 +12,9 @@ from django.db import connections
 from django.test import Client
 
 from annotation.models import Example
-from evaluation.heartbeat import no_beat
-from evaluation.isolation.queue.attempt_keys import installation_key
-from evaluation.isolation.sandbox.containers import list_ours
+from evaluation.heartbeat import skip_beat
+from evaluation.isolation.queue.attempt_keys import get_installation_key
+from evaluation.isolation.sandbox.containers import list_own_containers
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
@@ -22,7 +22,7 @@ from evaluation.runs.chat.settings import make_chat_settings
 from evaluation.runs.endpoints import compute_identity
 from evaluation.runs.model_cache import pack_folder
 from evaluation.submissions.practice import serve
-from evaluation.submissions.practice.services import note_host
+from evaluation.submissions.practice.services import record_host
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
 from tests.support.live import wait_until
@@ -55,9 +55,9 @@ HTTPServer(("0.0.0.0", 8080), Model).serve_forever()
 def folder(tmp_path):
     def made(task):
         files = tiny_model(tmp_path / "model", "pair-classification")
-        submission = accepted_model(task, digest=digest_folder(files, no_beat), is_published=True)
+        submission = accepted_model(task, digest=digest_folder(files, skip_beat), is_published=True)
         with TemporaryFile() as packed:
-            pack_folder(files, packed, no_beat)
+            pack_folder(files, packed, skip_beat)
             submission.file.save("model.tar", File(packed))
         return submission
 
@@ -68,7 +68,7 @@ def folder(tmp_path):
 def image(bench):
     def made(task, program, adapter):
         command = json.dumps(["python3", "-c", program])
-        id = bench.build("ENTRYPOINT []", f"CMD {command}")
+        id = bench.build_image("ENTRYPOINT []", f"CMD {command}")
         return accepted_model(task, kind="image", digest=id, adapter=adapter, is_published=True)
 
     return made
@@ -99,9 +99,9 @@ def writer(tmp_path):
         files = says(tmp_path / "writer", "neutral")
         chat = vars(make_chat_settings(task.config))
         submission = accepted_model(task, kind="llm", chat=chat, is_published=True)
-        submission.digest = compute_identity(submission, digest_folder(files, no_beat))
+        submission.digest = compute_identity(submission, digest_folder(files, skip_beat))
         with TemporaryFile() as packed:
-            pack_folder(files, packed, no_beat)
+            pack_folder(files, packed, skip_beat)
             submission.file.save("model.tar", File(packed))
         return submission
 
@@ -117,7 +117,7 @@ def test_a_model_is_tried_in_the_sandbox(
     monkeypatch.setattr(serve, "IDLE_TIMEOUT", serve.IDLE_TIMEOUT)
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
-    note_host("here")
+    record_host("here")
     task = TaskFactory(code="nli")
     made = {
         "folder": folder,
@@ -134,5 +134,5 @@ def test_a_model_is_tried_in_the_sandbox(
         assert len(person.result()) == 2
     run.refresh_from_db()
     assert (run.state, run.error, run.question, run.answer) == ("done", "", "", "")
-    assert not list_ours(installation_key())
+    assert not list_own_containers(get_installation_key())
     assert not Example.objects.exists()

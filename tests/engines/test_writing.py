@@ -2,7 +2,7 @@
 
 from annotation.context_picking.services import assign_next
 from annotation.models import Assignment, Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.browser.conftest import ANSWERS, PASSAGE, assign, make_round
 from tests.support.engines import CONTROL, ENTER, LEFT, RIGHT
 from tests.support.factories import scripted_target
@@ -25,7 +25,7 @@ def begin(alice, code):
 def another_passage(alice):
     """What a second window does."""
     now = Assignment.objects.get(left_at__isnull=True)
-    return assign_next(annotator=annotator_of(alice), round=now.round, want="context")
+    return assign_next(annotator=get_annotator(alice), round=now.round, requested_kind="context")
 
 
 def test_write_read_the_verdict_edit_and_go_on(page, alice):

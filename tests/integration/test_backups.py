@@ -24,22 +24,22 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.utils import timezone
 
-from annotation.mails import tell_reports
+from annotation.mails import mail_reports
 from annotation.models import Example, Report
 from annotation.moderation import withdraw_example
-from core.accounts.erasures import write_log
+from core.accounts.erasure_log import write_erasure_log
 from core.accounts.models import ApiToken, User
 from core.accounts.tokens import create_token, revoke_token
 from core.data.encryption import encrypt
 from dynabench.campaigns.models import Payment
-from dynabench.notices.services import renew_and_tell
-from dynabench.operations.backups import services
+from dynabench.notices.digest_services import renew_notices_and_send_digests
+from dynabench.operations.backups import making
 from dynabench.operations.backups.quiet import build_statements
 from dynabench.operations.backups.tables import compute_table_digest, list_stored_models
 from dynabench.people.deletion.services import delete_person
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Submission
-from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.emails import send_end_emails
 from evaluation.submissions.services import withdraw_model
 from tasks.models import Media, Round, TaskMember
 from tests.support.campaigns import open_campaign, paid_place
@@ -66,7 +66,7 @@ from django.conf import settings
 from django.core import mail
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
-from annotation.mails import tell_reports
+from annotation.mails import mail_reports
 from annotation.models import Example
 from core.accounts.models import ApiToken, User
 from dynabench.operations.backups import restoring
@@ -74,12 +74,12 @@ from dynabench.campaigns.models import Payment
 from dynabench.checks import check_finished_restoration
 from dynabench.operations.backups.databases import is_empty_database
 from dynabench.operations.backups.tables import compute_table_digest, list_stored_models
-from dynabench.notices.services import renew_and_tell
-from dynabench.webhooks.delivery import note_events
+from dynabench.notices.digest_services import renew_notices_and_send_digests
+from dynabench.webhooks.delivery import store_new_deliveries
 from dynabench.webhooks.models import Delivery
 from evaluation.models import Submission
 from evaluation.dataset_releases.stored_files import find_damages
-from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.emails import send_end_emails
 
 where = os.environ["WHERE"]
 child = os.fork()
@@ -89,14 +89,14 @@ if not child:  # it is killed when all files are there, and the database is not
 os.waitpid(child, 0)
 assert is_empty_database() and check_finished_restoration()  # no other command starts
 tables = {}
-erase = restoring._erase
+erase = restoring._repeat_erasures
 
 def look_first(*arguments):
     for model in list_stored_models():
         tables[model._meta.db_table] = compute_table_digest(model, "default")
     return erase(*arguments)
 
-restoring._erase = look_first
+restoring._repeat_erasures = look_first
 call_command("restore", where)
 assert not check_finished_restoration()
 refused = 0
@@ -104,7 +104,7 @@ try:
     call_command("restore", where)
 except CommandError as error:
     refused = "not empty" in str(error)
-tell_ends(), tell_reports(), renew_and_tell(), note_events()
+send_end_emails(), mail_reports(), renew_notices_and_send_digests(), store_new_deliveries()
 print("FOUND" + json.dumps({
     "tables": tables, "refused": refused,
     "missing": [one.path for one in find_damages() if one.message == "is missing"],
@@ -176,7 +176,7 @@ def people_write(round: Round) -> None:
 @contextmanager
 def writing_meanwhile(round):
     """A snapshot after which people write and delete before anything else is read."""
-    real = services.take_snapshot
+    real = making.take_snapshot
 
     @contextmanager
     def then_people_write():
@@ -186,7 +186,7 @@ def writing_meanwhile(round):
             yield found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(services, "take_snapshot", then_people_write)
+        patch.setattr(making, "take_snapshot", then_people_write)
         yield
 
 
@@ -245,13 +245,13 @@ def test_the_drill(site, settings, tmp_path):
 
     # The site goes on: mails are sent, and people delete what the backup still holds.
     cache.delete("notices:renewed")  # by another test
-    tell_ends(), tell_reports(), renew_and_tell()
+    send_end_emails(), mail_reports(), renew_notices_and_send_digests()
     assert len(mail.outbox) >= 4  # two models, a report, the owner's digest
     withdraw_example(example=Example.objects.get(digest="1"), actor=None, reason="")
     withdraw_model(submission=Submission.objects.first(), actor=None)
     revoke_token(token=ApiToken.objects.get(), actor=User.objects.get(email="bob@example.com"))
     delete_person(user=User.objects.get(email="alice@example.com"))
-    write_log()
+    write_erasure_log()
     assert "alice" not in settings.ERASURE_LOG.read_text()
 
     home = tmp_path / "new"
@@ -273,11 +273,11 @@ def killed(where: Path) -> None:
     """A backup that is killed when all is written but its manifest; the next one clears up."""
     connections.close_all()
     if not (child := os.fork()):
-        services._Writer.end = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+        making._BackupWriter.write_manifest = lambda self: os.kill(os.getpid(), signal.SIGKILL)
         call_command("backup", where)
     os.waitpid(child, 0)
     assert not where.exists()
-    with pytest.raises(CommandError, match="no whole backup"):
+    with pytest.raises(CommandError, match="No complete backup"):
         call_command("verify_backup", f"{where}.part")
 
 
@@ -299,7 +299,7 @@ def test_damage_is_found_and_the_passphrase_is_needed(site, tmp_path, monkeypatc
     database.write_bytes(data)
     with pytest.raises(CommandError, match="1 of"):
         call_command("verify_backup", where)
-    with pytest.raises(CommandError, match="exists already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("backup", where)
     monkeypatch.delenv("BACKUP_PASSPHRASE")
     with pytest.raises(CommandError, match="passphrase"):

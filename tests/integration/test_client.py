@@ -17,7 +17,7 @@ from dynabench import DynabenchClient
 from dynabench import client as errors
 from dynabench.client import as_dataset, as_pandas
 from dynabench.client.archive import compute_file_digest, open_packed
-from evaluation.isolation.uploads.chunked import PIECE_BYTES, received_bytes
+from evaluation.isolation.uploads.chunked import PIECE_BYTES, count_received_bytes
 from evaluation.models import EvaluationSet, Submission, Upload
 from evaluation.test_sets.services import make_version
 from tests.support.boards import ranks_any
@@ -151,7 +151,7 @@ def test_a_killed_upload_goes_on(home, nli, key, large, live_server):
     )  # fmt: skip
     assert dead.returncode == -signal.SIGKILL
     (upload,) = Upload.objects.all()
-    here = received_bytes(upload)
+    here = count_received_bytes(upload)
     assert 0 < here < upload.size
     told: list[int] = []
     client = DynabenchClient(key, live_server.url, progress=False)
@@ -166,7 +166,7 @@ def test_a_killed_upload_goes_on(home, nli, key, large, live_server):
     assert sum(told) == upload.size - here
     with open_packed(large) as archive:
         assert compute_file_digest(archive) in upload.file_name
-        assert received_bytes(upload) == archive.seek(0, os.SEEK_END)
+        assert count_received_bytes(upload) == archive.seek(0, os.SEEK_END)
 
 
 @pytest.fixture
@@ -196,12 +196,12 @@ def test_a_failed_model_says_why(client, tiny, tmp_path):
         (lambda c: c.submit_predictions(__file__, "nli", "none"), errors.DynabenchError, "set"),
         (lambda c: c.submit_endpoint("http://x.org/", "nli", "x"), errors.Invalid, "https://"),
         (lambda c: c.submit_image("name:latest", "nli"), errors.Invalid, "digest"),
-        (lambda c: c.submit_model("nowhere", "nli"), FileNotFoundError, "no nowhere"),
+        (lambda c: c.submit_model("nowhere", "nli"), FileNotFoundError, "nowhere"),
         (lambda c: c.submit_model(ROOT / "docs", "nli"), ValueError, "config.json is missing"),
         (lambda c: c.model("no-id"), errors.NotFound, ""),
         (lambda c: c.get_results("0" * 32), errors.NotFound, ""),
         (lambda c: c.leaderboard("nli", {"accuracy": 99}), errors.Invalid, ""),
-        (lambda c: c.download_data("nli", 1), errors.NotFound, "nothing yet"),
+        (lambda c: c.download_data("nli", 1), errors.NotFound, "none yet"),
         (lambda c: c.download_inputs("nli", "none"), errors.NotFound, ""),
         (lambda c: c.assignment("nli"), errors.DynabenchError, "round"),
         (lambda c: c.validate("0" * 32, "correct"), errors.NotFound, ""),

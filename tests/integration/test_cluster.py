@@ -19,17 +19,17 @@ from PIL import Image
 
 from evaluation import jobs
 from evaluation.contract import Outcome, Runnable
-from evaluation.heartbeat import no_beat
+from evaluation.heartbeat import skip_beat
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.models import EvaluationRun
-from evaluation.runs.ray_driver import Job, ProcessRequest, RunConnection
+from evaluation.runs.ray_driver import ClusterJob, ProcessRequest, RunConnection
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.runs.ray_runner import NodeClient, RayRunner
 from evaluation.runs.ray_training import NodeTrainer
 from evaluation.training.data import TrainingError
 from evaluation.training.fine_tune import Reading, TrainingOptions, TrainingReport
-from evaluation.training.trainer import LocalTrainer, Trainer
+from evaluation.training.trainer_protocol import LocalTrainer, Trainer
 from serving.spec import ModelSpec
 from tasks.models import TargetModel
 from tasks.targets.endpoints.transport import RETRY_CAREFUL
@@ -54,11 +54,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def job(cluster: Nodes, tmp_path: Path) -> Job:
+def job(cluster: Nodes, tmp_path: Path) -> ClusterJob:
     inputs = tmp_path / "examples.jsonl"
     rows = [{"id": f"x{n}", "inputs": {"text": "a"}} for n in range(SHARD * SHARDS)]
     inputs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Job(cluster.address, SHARD, "cluster", Runnable(), inputs, LIMITS, waiting)
+    return ClusterJob(cluster.address, SHARD, "cluster", Runnable(), inputs, LIMITS, waiting)
 
 
 def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp_path):
@@ -95,12 +95,12 @@ def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp
     assert len({answer["prob"]["neutral"] for answer in found[0][0]}) > 20
 
 
-def test_a_killed_node_costs_its_shards_alone(cluster: Nodes, job: Job) -> None:
+def test_a_killed_node_costs_its_shards_alone(cluster: Nodes, job: ClusterJob) -> None:
     """kill -9 of a node in the middle of a run, again and again: each time one whole result."""
     with RunConnection(job) as connected:
         for _ in range(KILLS):
             answers: list[bytes] = []
-            for number, done in connected.shards():
+            for number, done in connected.iterate_shards():
                 assert done.ending.outcome == Outcome.OK
                 answers += done.answers
                 if number >= 0 and len(answers) == 2 * SHARD:
@@ -112,7 +112,7 @@ def test_a_killed_node_costs_its_shards_alone(cluster: Nodes, job: Job) -> None:
 
 
 def test_what_the_heartbeat_raises_ends_it_and_no_cluster_is_waited_for(
-    cluster: Nodes, job: Job
+    cluster: Nodes, job: ClusterJob
 ) -> None:
     answers: list[bytes] = []
     runner = RayRunner(cluster.address, SHARD, "cluster", waiting)
@@ -136,11 +136,11 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
     place = ProcessRequest(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
     kept, threads = tmp_path / "kept", torch.get_num_threads()
     torch.set_num_threads(1)  # as the node does
-    with NodeClient(place, no_beat) as node:
-        assert [*node.do(dies_once, str(tmp_path / "mark"), target=kept)] == ["done"]
+    with NodeClient(place, skip_beat) as node:
+        assert [*node.do_errand(dies_once, str(tmp_path / "mark"), target=kept)] == ["done"]
         assert kept.read_bytes() == b"whole"
-        there = NodeTrainer(node, no_beat)
-        assert _learned(there, tmp_path / "a") == _learned(LocalTrainer(no_beat), tmp_path / "b")
+        there = NodeTrainer(node, skip_beat)
+        assert _learned(there, tmp_path / "a") == _learned(LocalTrainer(skip_beat), tmp_path / "b")
         with pytest.raises(TrainingError, match="premise"):
             _trained(there, [{}], tmp_path)
         writer = says(tmp_path / "writer", "correct", hidden_size=32)
@@ -151,7 +151,7 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
             httpx.URL("http://127.0.0.1:9/v1/chat/completions"),
             seconds=60,
             max_bytes=10_000,
-            allowed=False,
+            allowed_hosts=False,
             secret=None,
             payload=asked | {"temperature": 0},
             retry=RETRY_CAREFUL,
@@ -159,9 +159,9 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
         (choice,) = json.loads(reply.body)["choices"]
         assert choice["message"]["content"] == "correct"
     torch.set_num_threads(threads)
-    waits = NodeClient(ProcessRequest(cluster.address, {"GPU": 1}), no_beat)
+    waits = NodeClient(ProcessRequest(cluster.address, {"GPU": 1}), skip_beat)
     with waits as node, pytest.raises(NoEngine, match="1 GPU"):
-        next(node.do(dies_once, ""))
+        next(node.do_errand(dies_once, ""))
 
 
 def _trained(trainer: Trainer, rows: list[Any], folder: Path) -> TrainingReport:
@@ -189,4 +189,4 @@ def _learned(trainer: Trainer, folder: Path) -> Any:
         Image.new("RGB", (8, 8), (shade * 200,) * 3).save(path)
     labelled = [(path, path.stem) for path in pictures]
     trainer.learn_pictures(labelled, ("0", "200"), folder / "looks")
-    return replace(report, seconds=0.0), said, digest_folder(folder / "looks", no_beat)
+    return replace(report, seconds=0.0), said, digest_folder(folder / "looks", skip_beat)

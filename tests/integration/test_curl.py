@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from core.accounts.tokens import create_token
-from evaluation.isolation.uploads.chunked import assemble
+from evaluation.isolation.uploads.chunked import assemble_upload
 from evaluation.models import EvaluationSet, Submission
 from evaluation.test_sets.services import make_version
 from tests.support.evaluations import nli_rows
@@ -46,5 +46,5 @@ def test_a_file_is_uploaded_in_pieces_and_submitted(live_server, tmp_path, setti
     assert (made.kind, made.name, made.evaluation_set.evaluation_set.name) == (
         "predictions", "mine v1", "round-1",
     )  # fmt: skip
-    with assemble(made.upload) as path:
+    with assemble_upload(made.upload) as path:
         assert path.read_bytes() == sent

@@ -12,11 +12,11 @@ from annotation.models import Example
 from core.jobs import queue
 from dynabench.operations.demo.community import make_task
 from dynabench.operations.demo.loop import DemoSize, run_demo
-from dynabench.operations.demo.server import site_or_substitute
+from dynabench.operations.demo.server import open_site_or_substitute
 from dynabench.operations.demo.texts import LABELS
 from evaluation.models import Dataset, DatasetFile, EvaluationRun
 from leaderboard.board.tables import build_public_table
-from tasks.models import SIMULATED, Round, Task
+from tasks.models import SIMULATED_TASK_CODE, Round, Task
 from tests.support.parts import free_port
 from tests.support.programs import PRODUCT_ONLY
 from tests.support.serving_models import tiny_model
@@ -41,11 +41,11 @@ def home(tmp_path: Path, monkeypatch, settings) -> Path:
 
 def test_the_whole_loop(home):
     base = tiny_model(home / "base", "sequence-classification", labels=LABELS)
-    with site_or_substitute():
+    with open_site_or_substitute():
         report = run_demo(make_task(), 1, lambda share, words: None, DemoSize(6, 6, 30, 1), base)
-    task = Task.objects.get(code=SIMULATED)
+    task = Task.objects.get(code=SIMULATED_TASK_CODE)
     json.dumps(report)
-    assert queue.is_empty()  # a later site has nothing to do
+    assert queue.is_queue_empty()  # a later site has nothing to do
 
     kept = Example.objects.filter(round__number=1, retracted_at__isnull=True)
     fooled = kept.filter(outcome="fooled")
@@ -73,4 +73,4 @@ def test_the_whole_loop(home):
     call_command("forget_demo")
     assert not Dataset.objects.exists()
     assert not default_storage.listdir("releases/demo-simulated-round1-v1")[1]
-    assert not (home / "models" / "targets" / SIMULATED).exists()
+    assert not (home / "models" / "targets" / SIMULATED_TASK_CODE).exists()

@@ -20,9 +20,9 @@ from core.accounts.models import Annotator
 from evaluation.contract import Answer
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
-from evaluation.isolation.inference.elsewhere import answer_lines
+from evaluation.isolation.inference.elsewhere import iterate_answer_lines
 from evaluation.jobs import build_dataset
-from evaluation.scoring.bootstrap import score
+from evaluation.scoring.bootstrap import compute_scores
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.source_services import make_release_version
 from tasks.models import Round
@@ -160,10 +160,10 @@ def ours(dataset, said: dict[str, str | None]) -> dict[str, float | None]:
     assert {row.uid for row in rows} == said.keys()
     config = dataset.round.task.config
     is_nli = dataset.round.task.code == "nli"
-    numbers = score(
+    numbers = compute_scores(
         ((row, None if (v := said[row.uid]) is None else Answer(v)) for row in rows),
         metrics=("accuracy", "macro_f1") if is_nli else ("squad_f1", "exact_match"),
-        labels=[label.value for label in config.labels(config.answer_field)] or None,
+        labels=[label.value for label in config.get_labels(config.answer_field)] or None,
         slices=(),
         seed=0,
     )
@@ -206,7 +206,7 @@ def chosen(sample):
 def taken_in(dataset, path):
     """The answers by uid of a file that is submitted as predictions."""
     config = dataset.round.task.config
-    lines = [json.loads(line) for line in answer_lines(config, path)]
+    lines = [json.loads(line) for line in iterate_answer_lines(config, path)]
     return {line["id"]: line["output"] and line["output"][config.answer_field] for line in lines}
 
 

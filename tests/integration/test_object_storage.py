@@ -25,31 +25,31 @@ from django.urls import reverse
 from django.utils import timezone
 
 from core import outside
-from core.env import EnvError, object_storage
+from core.env import EnvError, parse_object_storage_url
 from core.errors import Unavailable
 from core.files.storage import object_storage as bucket
-from core.files.storage.object_storage import ObjectStorage, trouble_of
-from core.files.storage.stored import files_in, folders_in
-from core.outside import limit_waiting
+from core.files.storage.object_storage import ObjectStorage, explain_error
+from core.files.storage.stored import list_files, list_folders
+from core.outside import limit_waiting_threads
 from dynabench.operations.backups.stores import (
     MANIFEST_NAME,
-    build_dated_place,
+    build_dated_address,
     open_store,
     put_file,
     remove_older_backups,
 )
 from dynabench.operations.soundness import health
 from evaluation.dataset_releases.stored_files import find_damages
-from evaluation.isolation.queue.cleanup import _remove_set_files
+from evaluation.isolation.queue.cleanup import _remove_orphaned_set_files
 from evaluation.isolation.uploads import chunked
 from evaluation.isolation.uploads.chunked import (
     add_file,
     add_piece,
-    assemble,
+    assemble_upload,
     begin_upload,
-    discard,
+    discard_upload,
 )
-from evaluation.models.evaluation_sets import SETS
+from evaluation.models.evaluation_sets import SETS_FOLDER
 from tasks.contexts.media.services import tidy_orphans
 from tasks.models import Media
 from tests.support.buckets import KEYS, bucket_server
@@ -75,7 +75,9 @@ def site(server, settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path / "none"
     settings.MODELS_HOME = tmp_path / "models"
     address = f"s3://site/{tmp_path.name}?endpoint={server}&region=us-east-1"
-    settings.STORAGES = {**settings.STORAGES, "default": object_storage(address)}
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    files = parse_object_storage_url(address)
+    settings.STORAGES = {**settings.STORAGES, "default": files, "staticfiles": plain}
     yield address
     assert not (tmp_path / "none").exists()
 
@@ -84,21 +86,21 @@ def test_what_people_send_lies_in_the_bucket(site, monkeypatch):
     monkeypatch.setattr(chunked, "PIECE_BYTES", 4)
     alice = UserFactory()
     upload = add_file(alice, "model.zip", 10, io.BytesIO(b"0123456789"))
-    with assemble(upload) as path:
+    with assemble_upload(upload) as path:
         assert path.read_bytes() == b"0123456789"
 
     # The same piece twice at once is one piece, and the other's file goes alone.
     again = begin_upload(alice, "b.zip", 3)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: sent_once(again), range(4)))
-    with assemble(again) as path:
+    with assemble_upload(again) as path:
         assert path.read_bytes() == b"abc"
-    assert len(files_in(f"uploads/{again.pk}")) == 1
-    assert len(folders_in("uploads")) == 2
-    discard(upload)
+    assert len(list_files(f"uploads/{again.pk}")) == 1
+    assert len(list_folders("uploads")) == 2
+    discard_upload(upload)
     again.delete()  # its owner was deleted: pieces without an upload
     chunked.purge_old_uploads()
-    assert folders_in("uploads") == []
+    assert list_folders("uploads") == []
 
 
 def sent_once(upload):
@@ -117,11 +119,11 @@ def test_media_and_sets_and_their_janitors(site, settings):
     version = make_set(round.task, "open")
     sent = FileResponse(version.inputs.open("rb"), as_attachment=True)
     assert gzip.decompress(b"".join(sent)).count(b"\n") == 6
-    default_storage.save(f"{SETS}/{version.evaluation_set_id}/v9-lost", ContentFile(b"x"))
+    default_storage.save(f"{SETS_FOLDER}/{version.evaluation_set_id}/v9-lost", ContentFile(b"x"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(days=2))
         assert tidy_orphans(10) == 1
-        assert _remove_set_files() == 1
+        assert _remove_orphaned_set_files() == 1
     assert not list(find_damages())
     default_storage.delete(str(media.file))
     (damage,) = find_damages()
@@ -142,7 +144,7 @@ def test_a_site_in_a_bucket_is_backed_up_into_a_bucket(site, server, tmp_path, m
     told = {"DYNABENCH_HOME": f"{tmp_path}/home", "DATABASE_URL": url, "STORAGE_URL": here}
     command = [sys.executable, "manage.py", "restore", where, "--without-log"]
     subprocess.run(command, cwd=ROOT, env=os.environ | told, check=True)
-    again = storages.create_storage(object_storage(here))
+    again = storages.create_storage(parse_object_storage_url(here))
     name = Media.objects.get().file.name
     with default_storage.open(name) as old, again.open(name) as new:
         assert new.read() == old.read()
@@ -152,7 +154,7 @@ def test_old_backups_go_from_a_bucket(site, server, tmp_path):
     where = f"s3://site/{tmp_path.name}-daily?endpoint={server}&region=us-east-1"
     then = datetime(2026, 1, 1, tzinfo=UTC)
     for days in (0, 1):
-        store = open_store(build_dated_place(where, then + timedelta(days)))
+        store = open_store(build_dated_address(where, then + timedelta(days)))
         for name in (MANIFEST_NAME, "media/a/b"):
             put_file(store, name, [b"x"])
     assert remove_older_backups(where, cutoff_at=then + timedelta(hours=1)) == ["2026-01-01T0000"]
@@ -160,16 +162,18 @@ def test_old_backups_go_from_a_bucket(site, server, tmp_path):
 
 
 def test_a_bucket_that_is_away_is_told_so(site, server):
-    away = storages.create_storage(object_storage("s3://site?endpoint=http://127.0.0.1:9"))
+    away = storages.create_storage(
+        parse_object_storage_url("s3://site?endpoint=http://127.0.0.1:9")
+    )
     with pytest.raises(Unavailable) as caught:
         away.open("a")
     assert caught.value.code == "storage"
     with pytest.raises(FileNotFoundError):
         default_storage.open("a")
     with pytest.raises(EnvError, match="form"):
-        object_storage("s3://site?endpint=x")
+        parse_object_storage_url("s3://site?endpint=x")
     with pytest.raises(EnvError, match="addressing"):
-        object_storage("s3://site?addressing=host")
+        parse_object_storage_url("s3://site?addressing=host")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,7 @@ def test_a_bucket_that_is_away_is_told_so(site, server):
 def test_the_buckets_name_is_in_the_path_or_in_the_host(monkeypatch, query, address):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    store = storages.create_storage(object_storage(f"s3://site/f?{query}"))
+    store = storages.create_storage(parse_object_storage_url(f"s3://site/f?{query}"))
     client = store.connection.meta.client
     told = {"Bucket": store.bucket_name, "Key": f"{store.location}/a"}
     signed = client.generate_presigned_url("get_object", Params=told)
@@ -197,7 +201,7 @@ def test_the_buckets_name_is_in_the_path_or_in_the_host(monkeypatch, query, addr
 def test_a_wrong_key_is_told_to_the_operator_alone(site, server, monkeypatch):
     monkeypatch.setenv("STORAGE_SECRET_KEY", "wrong")
     refused = storages.create_storage(
-        object_storage(f"s3://site?endpoint={server}&region=us-east-1")
+        parse_object_storage_url(f"s3://site?endpoint={server}&region=us-east-1")
     )
     with pytest.raises(Unavailable) as caught:
         refused.exists("a")
@@ -210,18 +214,18 @@ def test_a_wrong_key_is_told_to_the_operator_alone(site, server, monkeypatch):
 def test_a_bucket_that_wants_another_address_is_told_so():
     told = {"Error": {"Code": "SecondLevelDomainForbidden", "Message": "Use a virtual host."}}
     for addressing, cure in (("path", "virtual"), ("virtual", "path")):
-        trouble = trouble_of(ClientError(told, "HeadObject"), addressing)
+        trouble = explain_error(ClientError(told, "HeadObject"), addressing)
         assert f"&addressing={cure}" in trouble
     told = {"Error": {"Code": "400"}}
-    assert "region" in trouble_of(ClientError(told, "HeadObject"), "path")
+    assert "region" in explain_error(ClientError(told, "HeadObject"), "path")
 
 
 def test_a_stream_opens_its_file_before_it_answers(site, server, client, monkeypatch):
-    monkeypatch.setattr(bucket, "FOR_JOBS", bucket.FOR_JOBS._replace(calls=1))
+    monkeypatch.setattr(bucket, "POLICY_FOR_JOBS", bucket.POLICY_FOR_JOBS._replace(call_attempts=1))
     version = make_set(RoundFactory(task=TaskFactory(code="nli")).task, "open", may_leave=True)
     inputs = reverse("evaluation:set-inputs", args=["nli", version.pk])
     assert client.get(inputs).getvalue().count(b"\n") == 6
-    away = object_storage("s3://site?endpoint=http://127.0.0.1:9")
+    away = parse_object_storage_url("s3://site?endpoint=http://127.0.0.1:9")
     with override_settings(STORAGES={**settings.STORAGES, "default": away}):
         for address in (inputs, "/api/v1/tasks/nli/evaluation-sets/open/inputs/"):
             response = client.get(address)
@@ -231,20 +235,20 @@ def test_a_stream_opens_its_file_before_it_answers(site, server, client, monkeyp
 
 def test_a_large_file_that_arrives_keeps_nobody_waiting(site, monkeypatch):
     name = default_storage.save("large.bin", ContentFile(b"x"))
-    fetched = ObjectStorage._fetched
+    fetched = ObjectStorage._download
 
     def slowly(self, name, file):
-        with self.places.take():  # which another request needs meanwhile
+        with self.slots.take_slot():  # which another request needs meanwhile
             return fetched(self, name, file)
 
-    monkeypatch.setattr(ObjectStorage, "_fetched", slowly)
+    monkeypatch.setattr(ObjectStorage, "_download", slowly)
     monkeypatch.setattr(outside, "PATIENCE_SECONDS", 0.0)
-    limit_waiting(1)
+    limit_waiting_threads(1)
     try:
-        store = storages.create_storage(object_storage(site))
+        store = storages.create_storage(parse_object_storage_url(site))
         assert store.open(name).read() == b"x"
     finally:
-        limit_waiting(None)
+        limit_waiting_threads(None)
 
 
 def test_a_frozen_bucket_stops_nothing_else(site, server, tmp_path, monkeypatch):

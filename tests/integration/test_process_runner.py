@@ -77,7 +77,7 @@ def test_it_is_behind_the_site_and_never_gets_ahead(more: int) -> None:
     nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + more)
     behind = {"preexec_fn": lambda: os.nice(more)}
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, **behind) as one:
-        process_runner._limit(one.pid, Limits())
+        process_runner._apply_limits(one.pid, Limits())
         assert os.getpriority(os.PRIO_PROCESS, one.pid) == max(10, nice)
 
 

@@ -123,8 +123,8 @@ def large(patterns=None, before="") -> Iterator[str]:
         route = before + str(one.pattern)
         if not isinstance(one, URLPattern):
             yield from large(one.url_patterns, route)
-        elif hasattr(one.callback, "most_bytes") or hasattr(
-            getattr(one.callback, "cls", None), "most_bytes"
+        elif hasattr(one.callback, "max_body_bytes") or hasattr(
+            getattr(one.callback, "cls", None), "max_body_bytes"
         ):
             yield route.split("/")[0]
 

@@ -25,9 +25,9 @@ from django.utils import timezone
 
 from core.jobs.queue import enqueue
 from evaluation import jobs
-from evaluation.isolation.queue.attempt_keys import installation_key
+from evaluation.isolation.queue.attempt_keys import get_installation_key
 from evaluation.isolation.sandbox import containers
-from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
+from evaluation.isolation.sandbox.choose import NO_ENGINE_MESSAGE, has_engine
 from evaluation.models import EvaluationRun
 from tasks.models import TargetModel, Task
 from tests.support.evaluations import accepted_model, queued_run, set_version, without_deltas
@@ -316,7 +316,7 @@ def engine(monkeypatch) -> Iterator[Engine]:
 def check_containers_go():
     """The janitor leaves none; a worker that has just written a score may still remove its own."""
     jobs.sweep_all()
-    wait_until(lambda: not containers.list_ours(installation_key()))
+    wait_until(lambda: not containers.list_own_containers(get_installation_key()))
 
 
 @pytest.mark.docker
@@ -328,13 +328,13 @@ def test_the_engine_is_killed_and_then_the_worker_of_a_container(home, engine, c
     run = rung(queued_run(model, set_version(task, size=FEW)))
     wait_for_the_middle(run, choose)
     engine.kill()
-    wait_until(lambda: EvaluationRun.objects.get(pk=run.pk).message == NO_ENGINE)
+    wait_until(lambda: EvaluationRun.objects.get(pk=run.pk).message == NO_ENGINE_MESSAGE)
     engine.start()
     cluster.supervise(run, holder_died=False, until=lambda run: run.state == State.RUNNING)
     wait_for_the_middle(run, choose)
     assert run.attempts == 1
     os.kill(cluster.worker(), signal.SIGKILL)
-    assert len(containers.list_ours(installation_key())) == 1
+    assert len(containers.list_own_containers(get_installation_key())) == 1
     cluster.supervise(run, holder_died=True)
     check_ended_once(run, FEW)
     assert (run.attempts, run.runner) == (2, "docker")

@@ -173,8 +173,8 @@ def test_time_is_over_for_each_kind_of_slow_client(tmp_path):
     short |= {
         "UPLOAD_GRACE_SECONDS": 0.3,
         "LINGER_SECONDS": 0.3,
-        "SEND_RATE": 1e12,
-        "BODY_RATE": 1e12,
+        "MIN_SEND_BYTES_PER_SECOND": 1e12,
+        "MIN_BODY_BYTES_PER_SECOND": 1e12,
     }
     with small_site(tmp_path, **short) as server:
         for name, begun in BEGUN.items():
@@ -193,7 +193,7 @@ def test_time_is_over_for_each_kind_of_slow_client(tmp_path):
 
 
 def test_the_oldest_slow_ones_go_first_when_an_address_has_too_many(tmp_path):
-    with small_site(tmp_path, **NEVER, MOST_OF_ONE_ADDRESS=20) as server:
+    with small_site(tmp_path, **NEVER, MAX_CONNECTIONS_PER_ADDRESS=20) as server:
         slow = []
         for _ in range(30):
             slow.append(server.connect())
@@ -226,7 +226,7 @@ def test_slow_uploads_leave_threads_to_others(tmp_path):
 
 
 def test_slow_readers_of_endless_answers_leave_threads_to_others(tmp_path):
-    with small_site(tmp_path, *QUICK_STOP, **NEVER, SPOOLED_BYTES=2**20) as server:
+    with small_site(tmp_path, *QUICK_STOP, **NEVER, MAX_SPOOLED_BYTES=2**20) as server:
         slow = [server.connect(small_window=True) for _ in range(20)]
         for client in slow:
             client.sendall(b"GET /stream?64 HTTP/1.1\r\n" + HOST + b"\r\n")

@@ -10,7 +10,10 @@ import pytest
 
 from core.errors import Invalid
 from dynabench.campaigns import services
-from dynabench.campaigns.before.qualification_items import count_needed_items, select_test_golds
+from dynabench.campaigns.before.qualification_items import (
+    count_needed_items,
+    select_test_gold_items,
+)
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.notices.models import Notice
 from dynabench.notices.services import renew_notices
@@ -117,7 +120,7 @@ def test_it_opens_only_with_items_for_all_tries(nli, owner, client):
     campaign = open_campaign(
         *(nli.task,), **PLAN, test_tries=2, state="draft", ethics="Approved.", ethics_name="Me"
     )
-    assert (count_needed_items(campaign), select_test_golds(campaign).count()) == (6, 5)
+    assert (count_needed_items(campaign), select_test_gold_items(campaign).count()) == (6, 5)
     client.force_login(owner)
     assert 'id="golds"' in client.get("/own/nli/campaigns/study/").text
     client.post("/own/nli/campaigns/study/state/", {"to": "open"})

@@ -33,7 +33,7 @@ BRIEFLY = timedelta(seconds=MOMENT)
 
 @pytest.fixture(autouse=True)
 def _a_long_moment(monkeypatch):
-    monkeypatch.setattr(reading, "LEAST_SECONDS", MOMENT)
+    monkeypatch.setattr(reading, "MIN_READING_SECONDS", MOMENT)
 
 
 def wait():
@@ -149,8 +149,8 @@ def test_a_whole_test_takes_as_many_moments_as_it_has_items():
     assert reading.is_too_soon(4.9 * MOMENT, items=5)
     assert not reading.is_too_soon(5 * MOMENT, items=5)
     with pytest.raises(pace.TooSoon):
-        pace.check_was_seen(timezone.now() - 2 * BRIEFLY, items=3)
-    pace.check_was_seen(timezone.now() - 3 * BRIEFLY, items=3)
+        pace.check_was_seen(timezone.now() - 2 * BRIEFLY, item_count=3)
+    pace.check_was_seen(timezone.now() - 3 * BRIEFLY, item_count=3)
 
 
 def test_the_test_of_a_campaign_is_not_answered_before_it_is_read(nli, bob):
@@ -163,7 +163,7 @@ def test_the_test_of_a_campaign_is_not_answered_before_it_is_read(nli, bob):
     for items in range(3):  # that anybody can have looked at by now
         Qualification.objects.update(tried_at=timezone.now() - items * BRIEFLY)
         page = client.post("/c/study/test/", sent)
-        assert (page.status_code, page.context["items"][0].said) == (422, "label:neutral")
+        assert (page.status_code, page.context["items"][0].earlier_answer) == (422, "label:neutral")
     row.refresh_from_db()
     assert (row.tries, GoldAnswer.objects.exists()) == (0, False)
     Qualification.objects.update(tried_at=timezone.now() - 3 * BRIEFLY)

@@ -128,7 +128,7 @@ def test_who_closed_the_tab_is_paid_too(half):
     """The time is over, and nobody has pressed anything."""
     Campaign.objects.update(opened_at=timezone.now())
     place = Place.objects.get()
-    late = timezone.now() - place.campaign.late
+    late = timezone.now() - place.campaign.late_time
     Place.objects.update(expires_at=late + timedelta(minutes=2))
     renew_campaigns()
     assert Place.objects.get().ran_out_at

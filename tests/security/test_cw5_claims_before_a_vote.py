@@ -16,7 +16,7 @@ from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import write
 from tests.web.conftest import _fast_and_clean, alice, as_alice, bob  # noqa: F401 - fixtures
 from validation.judging import blind
-from validation.judging.page import shown_inputs, shown_miss
+from validation.judging.page import describe_missed_answer, list_shown_inputs
 from validation.models import Gold, GoldAnswer, Validation
 
 TALK = [
@@ -39,13 +39,13 @@ def told(example):
     """What the author claims, in the words of the page, and the question that contains it."""
     config = example.round.task.config
     field, said = CLAIMS[example.round.task.code]
-    return said, config.component(field).title, config.component("talk").title
+    return said, config.get_component(field).title, config.get_component("talk").title
 
 
 def test_the_page_shows_neither_the_claim_nor_the_question_for_it(as_alice, example):  # noqa: F811
     page = as_alice.get(f"/t/{example.round.task.code}/judge/").text
-    assert "It closed in 1941." in page
-    work = page[page.index('id="judge-form"') - 5000 : page.index('class="below"')]
+    work = page[page.index('id="work"') : page.index("</main>")]
+    assert "It closed in 1941." in work
     assert not [words for words in told(example) if words in work]
 
 
@@ -61,7 +61,7 @@ def test_the_api_gives_only_the_conversation(api_of, alice, example):  # noqa: F
 def test_a_missed_gold_item_shows_no_more(example, alice):  # noqa: F811
     gold = Gold(example=example, verdict="incorrect")
     answer = GoldAnswer(gold=gold, validator=alice.annotator, verdict="correct", is_correct=False)
-    assert len(shown_miss(example.round.task.config, answer)["inputs"]) == 1
+    assert len(describe_missed_answer(example.round.task.config, answer)["inputs"]) == 1
 
 
 def test_nobody_asks_whether_the_word_that_was_told_is_correct(as_alice, example):  # noqa: F811
@@ -90,7 +90,7 @@ def test_a_task_may_say_otherwise(example):
     task.config_text = task.config_text.replace(
         f"- name: {field}\n", f"- name: {field}\n    judges_see: true\n    judges_label: Why?\n"
     )
-    assert [*blind.blind_inputs(task.config, example)] == ["talk", field]
-    assert shown_inputs(task.config, example)[1][0] == "Why?"
+    assert [*blind.build_blind_inputs(task.config, example)] == ["talk", field]
+    assert list_shown_inputs(task.config, example)[1][0] == "Why?"
     assert not find_contradictions(task.config)
     assert load_config(dump_config(task.config)) == task.config

@@ -9,12 +9,12 @@ half of its private test split, with their answers.
 
 import pytest
 
-from annotation import selectors
 from annotation.aids import example_gallery
 from annotation.answers import filter_open_answers, may_see_answer
+from annotation.context_picking import selectors
 from annotation.models import Assignment, Example
 from core.accounts.models import Annotator, User
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.models import DatasetItem
 from tasks.models import Round, TaskMember
 from tests.support.factories import ContextFactory, UserFactory
@@ -95,7 +95,7 @@ def test_the_least_changed_of_a_few_is_changed_next_and_all_have_their_turn(rele
     later = Round.objects.get(number=2)
     free = rows.exclude(annotator=mine.annotator).exclude(pk=edit.pk)
     monkeypatch.setattr(selectors, "MAX_PARENTS", 3)
-    found = {selectors.draw_parent(annotator_of(author), later).pk for _ in range(300)}
+    found = {selectors.draw_parent(get_annotator(author), later).pk for _ in range(300)}
     assert found == {*free.values_list("pk", flat=True)}
     monkeypatch.setattr(selectors, "MAX_PARENTS", 10**4)
     Example.objects.filter(round=later).delete()
@@ -103,14 +103,14 @@ def test_the_least_changed_of_a_few_is_changed_next_and_all_have_their_turn(rele
     for number, parent in enumerate(free.exclude(pk=least.pk)):
         write(later, UserFactory(), number)
         Example.objects.filter(round=later, digest=str(number)).update(parent=parent)
-    assert selectors.draw_parent(annotator_of(author), later) == least
+    assert selectors.draw_parent(get_annotator(author), later) == least
 
 
 def test_without_a_released_row_nothing_is_offered_to_change(nli, bob):
-    assert selectors.draw_parent(annotator_of(bob), nli) is None
+    assert selectors.draw_parent(get_annotator(bob), nli) is None
     earlier_round(nli)
     Round.objects.filter(number=0).update(state="released")
-    assert selectors.draw_parent(annotator_of(bob), nli) is None
+    assert selectors.draw_parent(get_annotator(bob), nli) is None
 
 
 def test_an_example_to_change_that_was_given_earlier_is_shown_no_more(release):

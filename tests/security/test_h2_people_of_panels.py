@@ -22,10 +22,10 @@ from annotation.context_picking.services import assign
 from annotation.models import Attempt
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator, User
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token
 from core.errors import Refused
-from dynabench.campaigns.doors import DOOR_OF_PAGE
+from dynabench.campaigns.panel_pages import TASK_LOOKUP_BY_PAGE
 from dynabench.campaigns.stray_vote_services import take_back_stray_votes
 from dynabench.urls import urlpatterns
 from leaderboard.arena.battles.turn_services import begin_turn
@@ -40,7 +40,7 @@ from tests.support.campaigns import agree, open_campaign, take_part
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write
 from validation.consensus.consensus import Vote
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import Consensus, JudgeLease, Skip, Validation
 
@@ -152,7 +152,7 @@ def test_every_listed_page_is_there():
         )
         for one in __import__(rooms, fromlist=["urlpatterns"]).urlpatterns
     }
-    assert set(DOOR_OF_PAGE) <= names
+    assert set(TASK_LOOKUP_BY_PAGE) <= names
 
 
 def test_the_api_is_closed(world, visitor):
@@ -191,7 +191,13 @@ def test_services_refuse_other_tasks(world, me):
         begin_attempt(annotator=me, assignment=assignment, key=uuid4(), inputs={})
     with pytest.raises(NotAllowed):
         begin_turn(
-            voter=me, task=world.task, battle=None, number=1, key=uuid4(), prompt="", drawn=None
+            voter=me,
+            task=world.task,
+            battle=None,
+            number=1,
+            key=uuid4(),
+            prompt="",
+            drawn_pair=None,
         )
     assert lease_next(validator=me, task=world.task) is None
     assert not (Validation.objects.exists() and Validation.objects.filter(validator=me).exists())
@@ -248,7 +254,7 @@ def test_accounts_of_the_site_go_where_they_please(world):
     client.force_login(user)
     assert client.get("/t/nli/judge/").status_code == 200
     assert permissions.can_judge(user, world.task)
-    assert not annotator_of(user).user.is_of_panel
+    assert not get_annotator(user).user.is_panel_participant
 
 
 def test_votes_from_before_decide_no_more(world, me):
@@ -258,7 +264,7 @@ def test_votes_from_before_decide_no_more(world, me):
     released = world.task.rounds.get(number=1)
     kept = write(released, world.owner, "kept", hypothesis="Kept.", label="neutral")
     people = [agree(me.places.get().campaign, "another").annotator, me]
-    honest = annotator_of(UserFactory())
+    honest = get_annotator(UserFactory())
     for one in (*people, honest):
         Validation.objects.create(example=example, validator=one, label="entailment", seconds=1)
     Validation.objects.create(example=kept, validator=me, label="entailment", seconds=1)
@@ -270,7 +276,7 @@ def test_votes_from_before_decide_no_more(world, me):
     asked = write(mine, world.owner, "asked", question="What?", answer="rained")
     voter = agree(study, "a person").annotator
     Validation.objects.create(example=asked, validator=voter, verdict="correct", seconds=1)
-    derive_all([example])
+    derive_consensus_of_all([example])
     assert Consensus.objects.get(pk=example.pk).state == "decided"
     assert take_back_stray_votes() == 2
     found = Consensus.objects.get(pk=example.pk)
@@ -285,7 +291,7 @@ def test_comparisons_from_before_count_no_more(world, me):
     for name in ("one", "two"):
         arena.contestants.create(name=name)
     left, right = arena.contestants.all()[:2]
-    honest = annotator_of(UserFactory())
+    honest = get_annotator(UserFactory())
     for one in (me, honest):
         arena.comparisons.create(uid=one.pk, voter=one, left=left, right=right, winner="left")
     assert take_back_stray_votes() == 1

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from core.accounts.models import confirm_address
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from leaderboard.arena.battles.services import cast_vote
 from leaderboard.arena.battles.turn_services import begin_turn
 from leaderboard.models import Battle
@@ -20,7 +20,7 @@ from tests.support.judging import write
 from tests.support.roles import answer
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Vote
-from validation.judging.confirmed import Unconfirmed, may_decide
+from validation.judging.confirmed import Unconfirmed, do_votes_count
 from validation.judging.services import cast_validation, lease_next, undo_validation
 from validation.models import JudgeLease, Validation
 
@@ -45,7 +45,7 @@ def lease(alice, example):
     """Alice was handed the example out before the site's owner decided otherwise."""
     now = timezone.now()
     return JudgeLease.objects.create(
-        example=example, validator=annotator_of(alice), leased_at=now - timedelta(minutes=1),
+        example=example, validator=get_annotator(alice), leased_at=now - timedelta(minutes=1),
         until=now + timedelta(minutes=9), takes_place=False,
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_the_api_says_why(client, alice, example):
 
 
 def test_services_refuse_them(alice, example, lease):
-    voter = annotator_of(alice)
+    voter = get_annotator(alice)
     with pytest.raises(Unconfirmed):
         cast_validation(validator=voter, example=example, vote=Vote(label="neutral"))
     assert lease_next(validator=voter, task=example.round.task) is None
@@ -85,9 +85,9 @@ def test_services_refuse_them(alice, example, lease):
 
 def test_arenas_refuse_them(as_alice, alice):
     arena = make_arena("arena")
-    voter = annotator_of(alice)
+    voter = get_annotator(alice)
     assert 'id="unconfirmed"' in as_alice.get("/t/arena/battle/").text
-    told = {"number": 1, "key": "0" * 32, "prompt": "Hello", "drawn": None}
+    told = {"number": 1, "key": "0" * 32, "prompt": "Hello", "drawn_pair": None}
     with pytest.raises(Unconfirmed):
         begin_turn(voter=voter, task=arena, battle=None, **told)
     pair = arena.gold_pairs.create(prompt="Hello", good="Hi.", broken="9")
@@ -101,11 +101,11 @@ def test_people_of_a_study_may(alice, nli):
     """With an account and without, while it has them work."""
     place = agree(open_campaign(nli.task, way="account", kind="judge"), alice)
     guest = agree(open_campaign(nli.task, slug="link", kind="judge"), "somebody")
-    assert may_decide(place.annotator, nli.task)
-    assert may_decide(guest.annotator, nli.task)
+    assert do_votes_count(place.annotator, nli.task)
+    assert do_votes_count(guest.annotator, nli.task)
     place.state = "submitted"
     place.save()
-    assert not may_decide(place.annotator, nli.task)
+    assert not do_votes_count(place.annotator, nli.task)
 
 
 @pytest.mark.parametrize(

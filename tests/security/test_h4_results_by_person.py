@@ -13,19 +13,19 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from annotation import selectors as annotation_selectors
-from annotation.aids.suggestions import SUGGESTIONS, count_suggestions_today
+from annotation.aids.suggestions import AID_NAME, count_suggestions_today
 from annotation.context_picking.services import assign
 from annotation.models import Suggestion
-from annotation.selectors import TRIES
+from annotation.selectors import TRIES_LABEL
 from core.accounts.counting import (
-    KEY,
+    KEY_PURPOSE,
+    build_quota_name,
+    count_spent_today,
     find_counted_person,
     is_key_lost,
-    quota_name,
-    spent_today,
     tidy_counted_people,
 )
-from core.accounts.erasures import erasure_key, read_log, write_log
+from core.accounts.erasure_log import derive_erasure_key, read_erasure_log, write_erasure_log
 from core.accounts.models import (
     AddressMark,
     CountedPerson,
@@ -35,18 +35,22 @@ from core.accounts.models import (
     User,
     confirm_address,
 )
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from dynabench.operations.backups import restoring
 from dynabench.people.deletion.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run
 from evaluation.submissions.services import check_quota, find_remaining_quota, submit_model
 from evaluation.submissions.teams.services import make_team
 from evaluation.submissions.tidying import tidy_submitters
 from evaluation.test_sets.shown_scores import describe_disclosure
-from leaderboard.arena.battles.selectors import BATTLES, count_begun_today, count_today_by_quota
+from leaderboard.arena.battles.selectors import (
+    BATTLES_LABEL,
+    count_battles_begun_today,
+    count_battles_today_by_quota,
+)
 from leaderboard.models import Battle, Contestant
 from tests.support.evaluations import (
     ScriptedRunner,
@@ -58,7 +62,7 @@ from tests.support.evaluations import (
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, scripted_target
 from tests.support.judging import write
 from validation.judging import services as judging
-from validation.judging.queue import passed_today
+from validation.judging.queue import count_passes_with_deleted_accounts
 from validation.models import Skip
 
 pytestmark = pytest.mark.django_db
@@ -75,7 +79,7 @@ def _site(settings, tmp_path):
 def version(db):
     """A sealed set, of which a person is shown one result."""
     made = set_version(TaskFactory(code="nli"), "sealed", size=24, answers_public=False)
-    assert describe_disclosure(made).results == 1
+    assert describe_disclosure(made).max_results == 1
     return made
 
 
@@ -87,7 +91,7 @@ def is_shown(version, monkeypatch):
     def ask(owner, **fields):
         model = accepted_model(version.evaluation_set.task, owner, **fields)
         run = queued_run(model, version)
-        execute(claim_next())
+        execute_run(claim_next_run())
         run.refresh_from_db()
         assert run.outcome == "ok"
         return run.is_shown
@@ -215,51 +219,54 @@ def test_the_days_models_are_counted_by_person(version, settings):
     delete_person(user=first)
     second = sign_up()
     assert find_remaining_quota(second, task).left == 0
-    with pytest.raises(Refused, match="2 models"):
+    with pytest.raises(Refused, match="models: 2,"):
         check_quota(task, second)
     assert find_remaining_quota(sign_up("other@example.com"), task).left == 2
 
 
 def test_tries_and_passes_of_today_are_counted_by_person(nli):
     first, author = sign_up(), sign_up("author@example.com")
-    me, task = annotator_of(first), nli.task
+    me, task = get_annotator(first), nli.task
     for number in range(3):
         write(nli, first, number)
-    passed = [write(nli, author, f"a{number}") for number in range(judging.PASSES)]
+    passed = [write(nli, author, f"a{number}") for number in range(judging.MAX_PASSES)]
     Skip.objects.bulk_create(Skip(example=one, validator=me) for one in passed)
     delete_person(user=first)
-    second = annotator_of(sign_up())
-    assert annotation_selectors.count_usage(assign(annotator=second, round=nli)).today == 3
-    assert passed_today(second, task) == judging.PASSES
+    second = get_annotator(sign_up())
+    assert annotation_selectors.count_usage(assign(annotator=second, round=nli)).today_count == 3
+    assert count_passes_with_deleted_accounts(second, task) == judging.MAX_PASSES
     with pytest.raises(judging.CapReached):
         judging._check_may_pass(second, task)
-    stranger = annotator_of(author)
-    assert (passed_today(stranger, task), spent_today(author.pk, f"{TRIES}:{task.pk}")) == (0, 0)
+    stranger = get_annotator(author)
+    assert (
+        count_passes_with_deleted_accounts(stranger, task),
+        count_spent_today(author.pk, f"{TRIES_LABEL}:{task.pk}"),
+    ) == (0, 0)
     SpentQuota.objects.update(day=timezone.now().date() - timedelta(days=1))
-    assert annotation_selectors.count_usage(assign(annotator=second, round=nli)).today == 0
-    assert passed_today(second, task) == 0
+    assert annotation_selectors.count_usage(assign(annotator=second, round=nli)).today_count == 0
+    assert count_passes_with_deleted_accounts(second, task) == 0
 
 
 def test_suggestions_and_conversations_of_today_are_counted_by_person(nli):
     first = sign_up()
-    me, task = annotator_of(first), nli.task
+    me, task = get_annotator(first), nli.task
     Suggestion.objects.create(
         assignment=assign(annotator=me, round=nli), text="Try this.", source="g"
     )
     left, right = (Contestant.objects.create(task=task, name=name) for name in ("a", "b"))
     Battle.objects.create(voter=me, task=task, left=left, right=right, chance=1)
-    assert (len(count_suggestions_today(me)), len(count_today_by_quota(me))) == (1, 1)
+    assert (len(count_suggestions_today(me)), len(count_battles_today_by_quota(me))) == (1, 1)
     delete_person(user=first)
-    second = annotator_of(sign_up())
-    assert spent_today(second.user_id, quota_name(SUGGESTIONS, task.pk)) == 1
-    assert spent_today(second.user_id, quota_name(BATTLES, task.pk)) == 1
-    assert count_begun_today(second, task) == 1
+    second = get_annotator(sign_up())
+    assert count_spent_today(second.user_id, build_quota_name(AID_NAME, task.pk)) == 1
+    assert count_spent_today(second.user_id, build_quota_name(BATTLES_LABEL, task.pk)) == 1
+    assert count_battles_begun_today(second, task) == 1
 
 
 def test_what_is_kept_points_at_no_pseudonym_and_no_text(nli):
     first = sign_up()
     write(nli, first)
-    left = annotator_of(first)
+    left = get_annotator(first)
     delete_person(user=first)
     left.refresh_from_db()
     assert left.user is None
@@ -317,11 +324,11 @@ def test_an_account_that_a_backup_brings_back_is_erased_and_still_counts(
     assert is_shown(first)
     columns = {"pk": first.pk, "email": ADDRESS, "date_joined": first.date_joined}
     delete_person(user=first)
-    write_log()
+    write_erasure_log()
     back = User.objects.create(**columns)  # the rows of an older backup
     EmailAddress.objects.create(user=back, email=ADDRESS, verified=True)
-    key = erasure_key(settings.SECRET_KEY).hex()
-    assert ("people", 1) in [*restoring._erase(key, read_log())]
+    key = derive_erasure_key(settings.SECRET_KEY).hex()
+    assert ("people", 1) in [*restoring._repeat_erasures(key, read_erasure_log())]
     assert not User.objects.exists()
     assert not is_shown(sign_up(), name="again")
 
@@ -339,18 +346,18 @@ def test_marks_outlive_a_new_secret_key(settings, is_shown):
 
 def test_a_lost_secret_key_stops_no_sign_up(settings, is_shown):
     first = sign_up()
-    sealed = SiteKey.objects.get(name=KEY).sealed
+    sealed = SiteKey.objects.get(name=KEY_PURPOSE).sealed
     assert not is_key_lost()
     settings.SECRET_KEY = "lost"
     assert is_key_lost()
     second = sign_up("second@example.com")
-    assert SiteKey.objects.get(name=KEY).sealed != sealed
+    assert SiteKey.objects.get(name=KEY_PURPOSE).sealed != sealed
     assert find_counted_person(first) != find_counted_person(second)
 
 
 def test_a_run_of_somebody_who_left_is_not_shown(version, is_shown):
     model = accepted_model(version.evaluation_set.task, None)
     run = EvaluationRun.objects.create(submission=model, version=version)
-    execute(claim_next())
+    execute_run(claim_next_run())
     run.refresh_from_db()
     assert not run.is_shown

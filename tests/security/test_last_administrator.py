@@ -4,8 +4,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
+from core.accounts.deletion_services import delete_user
 from core.accounts.models import User
-from core.accounts.services import leave
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -67,5 +67,5 @@ def test_not_by_deletions_of_the_admin(as_boss, boss):
 
 
 def test_who_had_left_before_a_backup_goes_again(boss):
-    leave(user=boss, is_repeated=True)
+    delete_user(user=boss, is_repeated=True)
     assert not stays(boss)

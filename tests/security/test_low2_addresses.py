@@ -3,7 +3,7 @@
 import pytest
 
 from core.accounts.models import User
-from core.mail.addresses import is_address
+from core.mail.addresses import is_mail_address
 from evaluation.models import TeamMember
 from tasks.models import Invitation, TaskMember
 from tests.support.factories import PASSWORD, UserFactory
@@ -31,8 +31,8 @@ def test_addresses_that_mail_reaches():
         "a+b@x.org",
         '"a"@x.org',
     ):
-        assert is_address(good), good
-    assert not is_address("")
+        assert is_mail_address(good), good
+    assert not is_mail_address("")
 
 
 def test_sign_up_and_reset(client, odd):

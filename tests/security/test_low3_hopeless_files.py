@@ -10,7 +10,7 @@ from evaluation.test_sets.parsing import SetFile
 from tasks import line_files
 from tasks.contexts import files
 from tasks.contexts.files import summarise_file
-from tasks.line_files import FileError, HopelessFile
+from tasks.line_files import FileError, TooManyBadLines
 from tests.support.factories import RoundFactory, TaskFactory
 
 SAME = b'{"premise": "the same"}\n'
@@ -49,7 +49,7 @@ def task(db):
 def test_contexts_stop_after_many_problems(line, few, task, monkeypatch):
     lines = Lines(line, 10_000)
     monkeypatch.setattr(files, "BytesIO", lambda data: lines)
-    with pytest.raises(HopelessFile) as stopped:
+    with pytest.raises(TooManyBadLines) as stopped:
         summarise_file(b"", "a.jsonl", task.config, ())
     assert lines.left > 9_800
     assert pickle.loads(pickle.dumps(stopped.value)).args == stopped.value.args
@@ -76,6 +76,6 @@ def test_a_dry_run_answers_what_stopped_it(few, task, as_alice, alice):
 def test_sets_stop_though_wrong_lines_are_left_out(few, task, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"{\n" * 10_000)
-    with pytest.raises(HopelessFile):
+    with pytest.raises(TooManyBadLines):
         list(SetFile(path, "a.jsonl", task.config, skip_bad=True))
-    assert issubclass(HopelessFile, FileError)
+    assert issubclass(TooManyBadLines, FileError)

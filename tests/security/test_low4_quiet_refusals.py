@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from core.web.outages import OneLine
+from core.web.outages import OneLineFilter
 from tests.support.factories import TaskFactory
 
 pytestmark = pytest.mark.django_db
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def lines(caplog):
     """What the log holds, as the site's handler filters it."""
-    caplog.handler.addFilter(one_line := OneLine())
+    caplog.handler.addFilter(one_line := OneLineFilter())
     yield caplog
     caplog.handler.removeFilter(one_line)
 

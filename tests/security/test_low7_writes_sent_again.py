@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.accounts.idempotency import HEADER
+from core.accounts.idempotency import KEY_HEADER
 from core.accounts.models import ApiToken, IdempotentAnswer
 from dynabench.api import CachedSchemaGenerator
 from dynabench.webhooks.models import Webhook
@@ -25,13 +25,13 @@ def test_every_write_takes_a_key():
         for operations in paths.values()
         for method, operation in operations.items()
         if method in WRITES
-        and HEADER not in {one["name"] for one in operation.get("parameters", ())}
+        and KEY_HEADER not in {one["name"] for one in operation.get("parameters", ())}
     }
     assert without == OTHERWISE.keys()
 
 
 def send(client, door, body, key="k"):
-    return client.post(door, body, "application/json", headers={HEADER: key})
+    return client.post(door, body, "application/json", headers={KEY_HEADER: key})
 
 
 @pytest.fixture

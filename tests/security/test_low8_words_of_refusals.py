@@ -22,8 +22,8 @@ from core.files.decoding import BadMedia, decode_picture
 from evaluation.contract import InvalidOutput
 from evaluation.isolation.uploads.archives import ArchiveRefused, check_archive
 from evaluation.isolation.uploads.eval_logs import read_samples
-from evaluation.isolation.uploads.model_folders import read_object
-from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
+from evaluation.isolation.uploads.model_folders import read_json_object
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, read_tensor_names
 from evaluation.test_sets.parsing import read_set
 from serving.errors import MisconfiguredError, ServingError
 from tasks.config.loading import load_config
@@ -85,8 +85,8 @@ LINES = b'{"premise": "a", "hypothesis": "b", "label": "neutral"}\n' * 5
 READERS = {
     **{f"archive {kind}": (data, check_archive) for kind, data in ARCHIVES.items()},
     "log": (zip_of({"samples/a.json": b"{}" * 50}), lambda path: list(read_samples(path))),
-    "json": (b'{"kind": "nli", "more": [1, 2]}', read_object),
-    "tensors": (tensors(), check_tensors),
+    "json": (b'{"kind": "nli", "more": [1, 2]}', read_json_object),
+    "tensors": (tensors(), read_tensor_names),
     "set jsonl": (LINES, lambda path: list(read_set(path, "a.jsonl", NLI_CONFIG))),
     "set gz": (gzip.compress(LINES), lambda path: list(read_set(path, "a.jsonl.gz", NLI_CONFIG))),
     "set csv": (b'premise,label\n"a",b\n', lambda path: list(read_set(path, "a.csv", NLI_CONFIG))),

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from core.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
-from core.accounts.tidying import tidy_people
+from core.accounts.tidying import tidy_account_data
 from core.accounts.tokens import create_token
-from core.accounts.undo_services import KEPT, find_undo, offer_undo, restore_account
+from core.accounts.undo_services import KEEP_TIME, create_undo_link, find_undo, restore_account
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -206,27 +206,27 @@ def test_a_password_that_is_reset_by_another_address_is_undone_too(client, thief
 
 def test_means_that_were_there_before_stay(client, ann):
     Authenticator.objects.create(user=ann, type="recovery_codes", data={}, created_at=long_ago())
-    client.post(f"/account/undo/{offer_undo(user=ann, address=OLD)}/")
+    client.post(f"/account/undo/{create_undo_link(user=ann, address=OLD)}/")
     assert Authenticator.objects.filter(user=ann).count() == 1
 
 
 def long_ago():
-    return timezone.now() - KEPT
+    return timezone.now() - KEEP_TIME
 
 
 def test_links_end_after_seven_days(client, ann):
-    key = offer_undo(user=ann, address=OLD)
+    key = create_undo_link(user=ann, address=OLD)
     assert find_undo(key)
     Undo.objects.update(made_at=long_ago())
     assert client.post(f"/account/undo/{key}/").status_code == 404
-    tidy_people(100)
+    tidy_account_data(100)
     assert not Undo.objects.exists()
 
 
 def test_without_a_link_nothing_is_told(client, ann):
-    key = offer_undo(user=ann, address=OLD)
+    key = create_undo_link(user=ann, address=OLD)
     gone = UserFactory()
-    of_gone = offer_undo(user=gone, address=gone.email)
+    of_gone = create_undo_link(user=gone, address=gone.email)
     gone.delete()
     wrong = ("x", key[:-1], key.partition(":")[0], f"{key}x", of_gone)
     answers = {client.get(f"/account/undo/{one}/").text for one in wrong}
@@ -317,13 +317,13 @@ def test_any_link_to_the_old_address_undoes_all_changes_since_the_first(client, 
     before = timezone.now() - timedelta(hours=2)
     own = Authenticator.objects.create(user=ann, type="totp", data={})
     Authenticator.objects.filter(pk=own.pk).update(created_at=before)
-    first = offer_undo(user=ann, address=OLD)
+    first = create_undo_link(user=ann, address=OLD)
     Undo.objects.update(made_at=timezone.now() - timedelta(minutes=30))
     theirs = Authenticator.objects.create(user=ann, type="webauthn", data={})
     Authenticator.objects.filter(pk=theirs.pk).update(
         created_at=timezone.now() - timedelta(minutes=30)
     )
-    second = offer_undo(user=ann, address=OLD)
+    second = create_undo_link(user=ann, address=OLD)
     assert first != second
     restore_account(undo=find_undo(second))
     assert list(Authenticator.objects.filter(user=ann)) == [own]

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import ShownExample
-from core.accounts.services import annotator_of
-from core.accounts.tokens import digest_of
+from core.accounts.services import get_annotator
+from core.accounts.tokens import hash_key
 from tasks.members.invitation_services import accept_invitation
 from tasks.models import Invitation, TaskMember
 from tasks.services import set_role
@@ -32,14 +32,14 @@ def reader(nli, alice, bob):
 
 
 def handed_out(person, task):
-    return lease_next(validator=annotator_of(person), task=task)
+    return lease_next(validator=get_annotator(person), task=task)
 
 
 @pytest.mark.parametrize("former", READING)
 @pytest.mark.parametrize("role", [None, "judge", "annotator"])
 def test_they_judge_only_what_comes_afterwards(nli, bob, reader, former, role):
     task = nli.task
-    annotator_of(reader)
+    get_annotator(reader)
     set_role(task=task, user=reader, role=former)
     set_role(task=task, user=reader, role=role)
     assert handed_out(reader, task) is None
@@ -52,14 +52,14 @@ def test_their_own_examples_were_shown_to_nobody(nli, reader):
     own = write(nli, reader, 4)
     set_role(task=nli.task, user=reader, role="viewer")
     set_role(task=nli.task, user=reader, role=None)
-    shown = ShownExample.objects.filter(annotator=annotator_of(reader))
+    shown = ShownExample.objects.filter(annotator=get_annotator(reader))
     assert (shown.count(), shown.filter(example=own).exists()) == (2, False)
     assert {*shown.values_list("way", flat=True)} == {"role"}
 
 
 @pytest.mark.parametrize("role", ["judge", "writer", "annotator"])
 def test_roles_that_read_nothing_leave_nothing(nli, reader, role):
-    annotator_of(reader)
+    get_annotator(reader)
     set_role(task=nli.task, user=reader, role=role)
     set_role(task=nli.task, user=reader, role=None)
     assert not ShownExample.objects.exists()
@@ -67,7 +67,7 @@ def test_roles_that_read_nothing_leave_nothing(nli, reader, role):
 
 
 def test_another_reading_role_is_no_end(nli, reader):
-    annotator_of(reader)
+    get_annotator(reader)
     set_role(task=nli.task, user=reader, role="viewer")
     set_role(task=nli.task, user=reader, role="reviewer")
     assert not ShownExample.objects.exists()
@@ -75,11 +75,11 @@ def test_another_reading_role_is_no_end(nli, reader):
 
 def test_an_invitation_takes_nobody_back_to_judging(nli, reader):
     """A role that does not count, because its address is gone, gives way to that of a link."""
-    annotator_of(reader)
+    get_annotator(reader)
     set_role(task=nli.task, user=reader, role="viewer")
     TaskMember.objects.filter(user=reader).update(address="gone@example.com")
     key = "a-key-of-some-letters"
     ends_at = timezone.now() + timedelta(days=1)
-    Invitation.objects.create(task=nli.task, role="judge", digest=digest_of(key), ends_at=ends_at)
+    Invitation.objects.create(task=nli.task, role="judge", digest=hash_key(key), ends_at=ends_at)
     accept_invitation(key=key, user=reader)
     assert handed_out(reader, nli.task) is None

@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from annotation.models import Assignment, Example, ShownExample
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import confirm_address
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_read
 from tests.support.api_writing import error
@@ -37,7 +37,7 @@ NEXT = "/api/v1/tasks/nli/judging/next/"
 
 @pytest.fixture
 def worker(alice):
-    return annotator_of(alice)
+    return get_annotator(alice)
 
 
 def show(worker, *examples, way="edit"):
@@ -57,16 +57,16 @@ def test_what_was_shown_is_never_handed_out(nli, alice, bob, worker, as_alice, w
     sent = {"example": fresh.uuid, "answer": "label:neutral"}
     as_alice.post(URL, sent, **HTMX)
     assert lease_next(validator=worker, task=nli.task) is None
-    assert queue.other_queues(worker, nli.task) == []
-    assert lease_next(validator=annotator_of(UserFactory()), task=nli.task)  # others judge it
+    assert queue.list_other_queues(worker, nli.task) == []
+    assert lease_next(validator=get_annotator(UserFactory()), task=nli.task)  # others judge it
 
 
 def test_another_tasks_queue_is_not_offered_for_what_was_shown(nli, qa, bob, worker):
     example = write(qa, bob, question="When?", answer={"text": "1840", "start": 22, "end": 26})
     fill_queue(round=qa)
-    assert queue.other_queues(worker, nli.task) == [qa.task]
+    assert queue.list_other_queues(worker, nli.task) == [qa.task]
     show(worker, example)
-    assert queue.other_queues(worker, nli.task) == []
+    assert queue.list_other_queues(worker, nli.task) == []
 
 
 def test_a_lease_from_before_is_left_and_its_vote_refused(nli, bob, worker, as_alice):
@@ -157,7 +157,7 @@ def test_a_reader_who_drops_the_address_of_the_role_judges_nothing(nli, qa, alic
     assert not can_read(alice, Task.objects.get(pk=nli.task.pk))
     assert lease_next(validator=worker, task=Task.objects.get(pk=nli.task.pk)) is None
     assert api.post(NEXT).status_code in (403, 404)
-    assert queue.other_queues(worker, qa.task) == []
+    assert queue.list_other_queues(worker, qa.task) == []
     member.delete()  # an owner says so
     assert lease_next(validator=worker, task=Task.objects.get(pk=nli.task.pk))
 

@@ -14,8 +14,8 @@ import pytest
 from django.urls import reverse
 
 from core.accounts.models import confirm_address
-from core.data.encryption import derived_keys
-from evaluation.task_shape import trainable_shape_of
+from core.data.encryption import derive_keys
+from evaluation.task_shape import build_trainable_shape
 from evaluation.training.fine_tune import TrainingOptions
 from evaluation.training.next_target import _find_models_folder, open_base
 from serving.errors import MisconfiguredError
@@ -24,7 +24,7 @@ from serving.spec import open_folder
 from tasks.models import Generator, TargetModel, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import (
-    SERVER_KEY,
+    SERVER_KEY_PURPOSE,
     build_chooser_endpoint,
     build_spec,
     find_registered_spec,
@@ -217,7 +217,7 @@ def test_a_training_opens_no_folder_that_its_target_may_not(nli, home, monkeypat
     with pytest.raises(MisconfiguredError):  # from the hub alone, which is not to be reached
         open_base(
             {"base": target.source, "revision": ""},
-            trainable_shape_of(nli.task.config),
+            build_trainable_shape(nli.task.config),
             TrainingOptions(),
             below=_find_models_folder(nli.task, target.source),
         )
@@ -227,7 +227,7 @@ def test_a_training_opens_no_folder_that_its_target_may_not(nli, home, monkeypat
 class Loaded(ModelRegistry):
     """A registry whose models are there at once, and answer who they are."""
 
-    def _load(self, entry):
+    def _load_entry(self, entry):
         info = {"name": entry.spec.name, "kind": "pair-classification", "labels": LABELS,
                 "fields": ["premise", "hypothesis"], "fingerprint": {"digest": "0"}}  # fmt: skip
         entry.model = SimpleNamespace(info=info)
@@ -243,7 +243,7 @@ def server(settings, tmp_path, nli):
     registry = Loaded(specs.get, specs.keys, tmp_path)
     for name in specs:
         wait_for(registry, name)
-    with serving(registry, derived_keys(SERVER_KEY)) as port:
+    with serving(registry, derive_keys(SERVER_KEY_PURPOSE)) as port:
         settings.MODEL_SERVER_URL = f"http://127.0.0.1:{port}"
         settings.TARGET_PRIVATE_HOSTS = ["localhost", "127.0.0.0/8", "::1", "2130706433"]
         yield port

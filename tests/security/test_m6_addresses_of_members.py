@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from core.accounts.models import PANEL_PEOPLE, Annotator, User
-from core.accounts.people import account_address, account_name
-from core.accounts.services import annotator_of, log
+from core.accounts.models import PANEL_ADDRESS_ENDING, Annotator, User
+from core.accounts.people import get_account_address, get_member_label
+from core.accounts.services import get_annotator, log
 from evaluation.submissions.teams.services import accept_invitation, invite_member, make_team
 from tasks.members.assignments.services import set_assignments
 from tasks.models import ConfigVersion, TaskMember
@@ -108,13 +108,13 @@ def test_an_editor_names_members_by_pseudonym(api_of_editor, nli):
 
 
 def test_made_up_addresses_of_panels_are_shown_to_nobody():
-    person = User.objects.create_user(f"0123abcd{PANEL_PEOPLE}")
-    assert account_address(person, owns=True) is None
-    assert account_name(person, owns=True) not in ("", person.email)
-    name = str(annotator_of(person))
+    person = User.objects.create_user(f"0123abcd{PANEL_ADDRESS_ENDING}")
+    assert get_account_address(person, is_owner=True) is None
+    assert get_member_label(person, is_owner=True) not in ("", person.email)
+    name = str(get_annotator(person))
     assert Annotator.objects.get(user=person).pseudonym == name
-    assert account_name(User.objects.get(pk=person.pk), owns=True) == name
-    assert account_name(None, owns=True) == account_name(None, owns=False) != ""
+    assert get_member_label(User.objects.get(pk=person.pk), is_owner=True) == name
+    assert get_member_label(None, is_owner=True) == get_member_label(None, is_owner=False) != ""
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ SAME = {
     f"POST {TASK}target-models/": f"{OWN}targets/new/",
     f"PATCH {TASK}target-models/<int:pk>/": f"{OWN}targets/<int:pk>/",
     f"POST {TASK}target-models/<int:pk>/test/": f"{OWN}targets/<int:pk>/test/",
+    f"GET {TASK}served-models/": f"{OWN}targets/choose/",
     f"GET {TASK}targets/": T,
     f"GET {TASK}rounds/": f"{T}rounds/",
     f"POST {TASK}rounds/": f"{OWN}rounds/new/",
@@ -70,6 +71,7 @@ SAME = {
     f"DELETE {ROUND}context-batches/<int:pk>/": f"POST {A_ROUND}contexts/<int:pk>/undo/",
     f"GET {ROUND}examples/": f"{A_ROUND}export.jsonl",
     f"GET {ROUND}validations/": f"{A_ROUND}export.jsonl",
+    f"GET {ROUND}steps/": f"{A_ROUND}export.jsonl",
     f"GET {ROUND}export/": f"{A_ROUND}export.jsonl",
     f"GET {ROUND}activity/": OWN,
     f"GET {ROUND}second-opinion/": f"{A_ROUND}second-opinion/",
@@ -127,6 +129,7 @@ SAME = {
     f"GET {TASK}own-workers/": f"{OWN}own-workers/",
     f"POST {TASK}own-workers/": f"POST {OWN}own-workers/",
     f"DELETE {TASK}own-workers/<int:pk>/": f"POST {OWN}own-workers/<int:pk>/remove/",
+    f"GET {TASK}catches/": f"{T}catches/",
     f"GET {TASK}follow/": T,
     f"POST {TASK}follow/": f"POST {T}follow/",
     f"GET {BOARD}": f"{T}leaderboard/",
@@ -152,12 +155,19 @@ OTHERWISE = {
     f"GET {TASK}media/<slug:digest>/": "the page asks the file, not the task",
     f"GET {TASK}metrics/": "everybody who sees the task; the page is of owners' code",
     f"GET {TASK}arena/": "the task is no arena",
+    f"GET {TASK}arena/judges/": "the task is no arena",
+    **{
+        f"GET {BOARD}snapshots/<int:number>/evidence/{one}": "who may download data of the task"
+        for one in ("", "<slug:name>/labels/", "<slug:name>/answers/")
+    },
     f"POST {TASK}leases/": "a machine of somebody who may evaluate there, which has no page",
     f"GET {EXAMPLE}": "others are told that it is not there, on the page that it is not theirs",
     f"POST {EXAMPLE}skip/": "who has it to judge",
     f"GET {EXAMPLE}validations/mine/": "one's own vote",
     f"PATCH {EXAMPLE}validations/mine/": "one's own vote",
     f"DELETE {EXAMPLE}validations/mine/": "one's own vote",
+    f"PUT {TASK}catches/<uuid:uuid>/sharing/": "its author",
+    f"DELETE {TASK}catches/<uuid:uuid>/sharing/": "its author",
     **{f"POST {EXAMPLE}{one}/": "its author" for one in ("retract", "mend", "why", "answer")},
 }
 OF_A_TASK = re.compile(r"(tasks|examples|reports)/<")

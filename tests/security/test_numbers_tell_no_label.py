@@ -6,7 +6,7 @@ that the author meant. Who takes such a vote back leaves the example to others.
 
 import pytest
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from validation.consensus.consensus import Vote
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def vote(nli, person, label="neutral"):
-    me = annotator_of(person)
+    me = get_annotator(person)
     lease_next(validator=me, task=nli.task)
     return cast_validation(validator=me, example=nli.examples.get(), vote=Vote(label=label))
 
@@ -39,19 +39,19 @@ def nearly_decided(nli, example):
 def test_whoever_undoes_a_vote_that_decided_judges_it_no_more(nli, nearly_decided, alice):
     last = vote(nli, alice)
     assert Consensus.objects.get().state == "decided"
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     undo_validation(validator=me, validation=last)
     assert Consensus.objects.get().state == "undecided"
     assert lease_next(validator=me, task=nli.task) is None
     with pytest.raises(AlreadyShown):
         cast_validation(validator=me, example=nearly_decided, vote=Vote(label="entailment"))
     assert Validation.objects.filter(validator=me).count() == 0
-    assert lease_next(validator=annotator_of(UserFactory()), task=nli.task)  # others do
+    assert lease_next(validator=get_annotator(UserFactory()), task=nli.task)  # others do
 
 
 def test_a_vote_that_decided_nothing_may_be_given_anew(nli, example, alice):
     first = vote(nli, alice)
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     undo_validation(validator=me, validation=first)
     assert lease_next(validator=me, task=nli.task).example == example
     vote(nli, alice, "entailment")
@@ -63,6 +63,6 @@ def test_a_vote_that_came_before_the_decision_counts_as_one(nli, example, alice)
     early = vote(nli, alice)
     for _ in range(2):
         vote(nli, UserFactory())
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     undo_validation(validator=me, validation=early)
     assert lease_next(validator=me, task=nli.task) is None

@@ -7,8 +7,8 @@ many of somebody's texts are in a set whose inputs are secret is a way to ask fo
 import pytest
 
 from evaluation.models import EvaluationRun, TrainedRows
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run
 from evaluation.submissions.services import withdraw_model
 from evaluation.submissions.training_data import compute_digests, read_training_rows
 from evaluation.test_sets.seen_in_training import SEEN_WARNING
@@ -59,7 +59,7 @@ def evaluated(task, monkeypatch):
         learned = read_training_rows(task, list(enumerate(rows(number), 1)))
         TrainedRows.objects.create(submission=model, digests=compute_digests(task, learned))
         queued_run(model, version)
-        execute(claim_next())
+        execute_run(claim_next_run())
         return model
 
     return run

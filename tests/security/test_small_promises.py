@@ -13,7 +13,7 @@ from allauth.account.adapter import get_adapter
 from django.utils import timezone
 
 from annotation.writing.result_panel import round_chances
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.web import throttles
 from evaluation.contract import Runnable
 from evaluation.isolation.sandbox import containers
@@ -23,7 +23,7 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
 from evaluation.submissions.practice import serve
-from evaluation.submissions.practice.services import note_host, start_run
+from evaluation.submissions.practice.services import record_host, start_run
 from tests.support.evaluations import accepted_model
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import write
@@ -77,7 +77,7 @@ def test_metrics_name_nobody(client, as_alice, alice, nli, settings):
     example = stored(as_alice)
     page = client.get("/metrics", headers={"Authorization": "Bearer let me see"}).text
     assert "dynabench_live_call_seconds_count" in page
-    for told in (alice.email, annotator_of(alice).pseudonym, str(example.uuid)):
+    for told in (alice.email, get_annotator(alice).pseudonym, str(example.uuid)):
         assert told not in page
 
 
@@ -99,7 +99,7 @@ def test_rounded_chances_have_no_second_digit(as_alice, nli):
 
 
 def test_a_download_names_no_gold_item_and_no_single_vote_of_others(as_alice, alice, bob, nli):
-    me, carol = annotator_of(alice), annotator_of(UserFactory())
+    me, carol = get_annotator(alice), get_annotator(UserFactory())
     judged, known = write(nli, bob), write(nli, bob, 1)
     Validation.objects.create(example=judged, validator=me, label="neutral")
     gold = Gold.objects.create(example=known, label="entailment", explanation="It is gold.")
@@ -123,7 +123,7 @@ def options(monkeypatch, tmp_path):
     monkeypatch.setattr(containers, "find_engine", lambda: engine)
     image = SimpleNamespace(attrs={"Config": {"Volumes": {"/data": {}}}})
     model = Runnable(image="sha256:1")
-    return DockerRunner("a")._options(image, model, tmp_path / "examples.jsonl", Limits())
+    return DockerRunner("a")._build_options(image, model, tmp_path / "examples.jsonl", Limits())
 
 
 def test_a_container_has_neither_network_nor_rights_nor_secrets(options):
@@ -148,13 +148,13 @@ def test_a_container_writes_nothing_to_disk_and_dies_before_anything_of_ours(opt
 
 
 def test_what_people_try_ends_after_half_an_hour(nli, monkeypatch):
-    note_host("here")
+    record_host("here")
     scripted_engine(monkeypatch)
     given = []
 
     def run(self, model, inputs, limits, **calls):
         given.append(limits.seconds)
-        raise serve.RunOver
+        raise serve.RunEnded
 
     monkeypatch.setattr("tests.support.practice.Engine.run", run)
     begun = start_run(accepted_model(nli.task, is_published=True))

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from annotation.attempts.services import retract_example
-from annotation.submitted_work import Submitted
-from core.accounts.services import annotator_of
+from annotation.submitted_work import WorkSubmitted
+from core.accounts.services import get_annotator
 from dynabench.campaigns import place_services
 from dynabench.campaigns.models import SUBMITTED_STATES, LedgerRow, Place
 from tests.support.campaigns import agree, open_campaign
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def voted(nli, person):
     """The person's vote on what they are handed out."""
-    me = annotator_of(person)
+    me = get_annotator(person)
     example = lease_next(validator=me, task=nli.task).example
     return cast_validation(validator=me, example=example, vote=Vote(label="neutral"))
 
@@ -53,8 +53,8 @@ def test_a_vote_is_taken_back_before_submitting_alone(judged, alice):
     place, vote = judged
     submit(place)
     assert LedgerRow.objects.filter(place=place, kind="earned").exists()
-    with pytest.raises(Submitted) as refused:
-        undo_validation(validator=annotator_of(alice), validation=vote)
+    with pytest.raises(WorkSubmitted) as refused:
+        undo_validation(validator=get_annotator(alice), validation=vote)
     assert refused.value.code == "submitted"
     assert Validation.objects.filter(pk=vote.pk).exists()
 
@@ -62,7 +62,7 @@ def test_a_vote_is_taken_back_before_submitting_alone(judged, alice):
 def test_an_example_is_retracted_before_submitting_alone(written, as_alice):
     place, example = written
     submit(place)
-    with pytest.raises(Submitted):
+    with pytest.raises(WorkSubmitted):
         retract_example(example=example)
     assert as_alice.post(f"/api/v1/examples/{example.uuid}/retract/").status_code == 403
     example.refresh_from_db()
@@ -70,7 +70,7 @@ def test_an_example_is_retracted_before_submitting_alone(written, as_alice):
 
 
 def test_before_they_submit_judges_may_think_again(judged, alice):
-    undo_validation(validator=annotator_of(alice), validation=judged[1])
+    undo_validation(validator=get_annotator(alice), validation=judged[1])
     assert not Validation.objects.exists()
 
 
@@ -88,7 +88,7 @@ def test_only_work_within_a_submitted_place_stays(nli, written, state):
     times = {"began_at": now - timedelta(hours=1), "submitted_at": now + timedelta(hours=1)}
     Place.objects.filter(pk=place.pk).update(state=state, **times)
     if state in SUBMITTED_STATES:
-        with pytest.raises(Submitted):
+        with pytest.raises(WorkSubmitted):
             retract_example(example=example)
     else:
         retract_example(example=example)

@@ -10,13 +10,13 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 
 from core.web import bodies
-from core.web.bodies import MOST_AT_ONCE, Bodies, takes
+from core.web.bodies import MAX_BODIES_AT_ONCE, BodyLimitMiddleware, limit_body
 
 pytestmark = pytest.mark.django_db
 SIZE = 5 * 2**20
 
 
-@takes(2 * SIZE)
+@limit_body(2 * SIZE)
 def upload(request):
     return HttpResponse()
 
@@ -31,16 +31,18 @@ def request_of(user, size=SIZE):
 def begin(user, size=SIZE):
     """A request that comes in: itself, and how it is refused."""
     request = request_of(user, size)
-    return request, Bodies(lambda _: HttpResponse()).process_view(request, upload, (), {})
+    return request, BodyLimitMiddleware(lambda _: HttpResponse()).process_view(
+        request, upload, (), {}
+    )
 
 
 def end(request):
-    Bodies(lambda _: HttpResponse()).process_response(request, HttpResponse())
+    BodyLimitMiddleware(lambda _: HttpResponse()).process_response(request, HttpResponse())
 
 
 def test_a_person_sends_so_many_large_bodies_at_once(alice, bob):
-    going = [begin(alice) for _ in range(MOST_AT_ONCE)]
-    assert [refused for _request, refused in going] == [None] * MOST_AT_ONCE
+    going = [begin(alice) for _ in range(MAX_BODIES_AT_ONCE)]
+    assert [refused for _request, refused in going] == [None] * MAX_BODIES_AT_ONCE
     too_many, refused = begin(alice)
     assert (refused.status_code, refused["Retry-After"]) == (429, "30")
     end(too_many)  # which was not counted
@@ -53,7 +55,7 @@ def test_a_person_sends_so_many_large_bodies_at_once(alice, bob):
     assert refused is None
     for request in (going[1][0], other, again):
         end(request)
-    assert not bodies._reading
+    assert not bodies._reading_counts
 
 
 def test_threads_that_begin_at_once_are_counted(alice):
@@ -73,6 +75,6 @@ def test_threads_that_begin_at_once_are_counted(alice):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(answers) == MOST_AT_ONCE
+    assert sum(answers) == MAX_BODIES_AT_ONCE
     for request in going:
         end(request)

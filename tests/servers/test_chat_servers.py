@@ -16,12 +16,13 @@ import pytest
 from django.core.management import call_command
 
 from annotation.models import Attempt, Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.contract import SetRow
 from evaluation.jobs import ask_llm_judge
-from evaluation.judges.llm_judges.selectors import ANSWER_FIELD, find_judged_answers
-from evaluation.judges.llm_judges.services import VERDICT_LABELS as VERDICTS
-from evaluation.judges.llm_judges.services import make_judge
+from evaluation.judges.llm_judges.questions import ANSWER_FIELD
+from evaluation.judges.llm_judges.questions import VERDICT_LABELS as VERDICTS
+from evaluation.judges.llm_judges.selectors import find_judged_answers
+from evaluation.judges.llm_judges.services import create_judge
 from evaluation.models import EvaluationRun
 from evaluation.runs.chat.asking import make_chat_endpoint
 from evaluation.runs.chat.settings import make_chat_settings
@@ -142,13 +143,13 @@ def count_same(
 
 def test_a_submission_gets_the_same_labels(server: Server, figures: Figures) -> None:
     task = TaskFactory(code="sentiment")
-    labels = task.config.component(task.config.answer_field).values
+    labels = task.config.get_component(task.config.answer_field).values
     (field,) = task.config.model_fields
     chat = make_chat_settings(task.config, model=server.model, max_tokens=MOST_TOKENS)
     reads = make_chat_endpoint(task.config, server.url, server.key, chat)
 
     def ask(number: int) -> str | None:
-        messages = reads.asked({field: REVIEWS[number]})
+        messages = reads.build_visible_messages({field: REVIEWS[number]})
         return label_by_hand(server, messages, task.config.answer_field, labels)
 
     rows = [SetRow(f"u{n}", {field: text}, (labels[0],)) for n, text in enumerate(REVIEWS)]
@@ -194,7 +195,7 @@ def test_a_person_writes_against_it(server: Server, key: str, figures: Figures) 
     context = ContextFactory(round=round)
     target = target_on(server, round.task, key)
     RoundTarget.objects.create(round=round, target=target, position=0)
-    labels = round.task.config.component("label").values
+    labels = round.task.config.get_component("label").values
     client = signed_in(UserFactory())
     texts = ("The shop opened at nine.", "The shop is blue.", "The shop stayed shut all day.")
     ours = []
@@ -206,7 +207,9 @@ def test_a_person_writes_against_it(server: Server, key: str, figures: Figures) 
         assert example or attempt.failure in ("unmatched", "unfinished")
 
     def ask(number: int) -> str | None:
-        messages = get_endpoint(target).asked({**context.fields, "hypothesis": texts[number]})
+        messages = get_endpoint(target).build_visible_messages(
+            {**context.fields, "hypothesis": texts[number]}
+        )
         return label_by_hand(server, messages, "label", labels)
 
     count_same(figures, server, "live target", ours, ask)
@@ -219,11 +222,13 @@ def test_a_battle_shows_what_both_write(server: Server, key: str, figures: Figur
         target = target_on(server, task, key, instructions=instructions)
         Contestant.objects.create(task=task, name=target.name, target=target, is_live=True)
     prompt = "Which city is the capital of France?"
-    turn = send(task, annotator_of(UserFactory()), prompt)
+    turn = send(task, get_annotator(UserFactory()), prompt)
     assert turn.state == "done", turn.failure
     replies = list(turn.replies.order_by("side"))
-    endpoints = [get_endpoint(turn.battle.contestant(one.side).target) for one in replies]
-    asked = [one.asked({"messages": build_messages([], prompt)}) for one in endpoints]
+    endpoints = [get_endpoint(turn.battle.get_contestant(one.side).target) for one in replies]
+    asked = [
+        one.build_visible_messages({"messages": build_messages([], prompt)}) for one in endpoints
+    ]
     texts = [one.text for one in replies]
     count_same(figures, server, "battle", texts, lambda n: text_by_hand(server, asked[n]))
     heard: list[str] = []
@@ -235,7 +240,7 @@ def test_it_judges_free_answers(server: Server, key: str, figures: Figures) -> N
     task = judged_answers(authors=2)
     target = target_on(server, task, key)
     prompt = "Is the answer correct?"
-    judge = make_judge(
+    judge = create_judge(
         task=task, target=target, name="j", prompt=prompt, most_calls=99, actor=None
     )  # fmt: skip
     ask_llm_judge(judge.pk)
@@ -246,7 +251,7 @@ def test_it_judges_free_answers(server: Server, key: str, figures: Figures) -> N
     judged = [one.question for one in find_judged_answers(task)]
 
     def ask(number: int) -> bool | None:
-        messages = reads.asked(judged[number].inputs)
+        messages = reads.build_visible_messages(judged[number].inputs)
         label = label_by_hand(server, messages, "verdict", VERDICTS)
         return None if label is None else label == VERDICTS[0]
 
@@ -273,7 +278,7 @@ def test_a_conversation_goes_on(server: Server, key: str, figures: Figures) -> N
 
     def ask(number: int) -> str:
         fields = {**passage, "talk": talk[: 2 * number + 1], "how": "wrong"}
-        return text_by_hand(server, reads.asked(fields))
+        return text_by_hand(server, reads.build_visible_messages(fields))
 
     count_same(figures, server, "conversation", texts, ask)
 

@@ -23,13 +23,12 @@ pytestmark = [
 HERE = Path(__file__).parent
 REFUSED = {
     "openai parsed_free": "refused 400 response_format.json_schema.schema.properties.word.enum",
-    "openai responses": "refused 404 None",
     "openai json_object": "refused 400 response_format.type",
     "openai called": "refused 400 tools",
     "langchain_openai json_mode": "refused 400 response_format.type",
 }
 TEXTS = ("whole", "streamed", "streamed_logprobs", "everything_off", "defaults", "answered_before",
-         "asynchronous", "completed", "openai_model", "prompted")  # fmt: skip
+         "asynchronous", "completed", "openai_model", "prompted", "responses")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

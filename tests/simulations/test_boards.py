@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from evaluation.scoring.bootstrap import LEAST_RESAMPLED, compute_resampled_difference
-from leaderboard.board.pairs import find_sure_pairs
+from evaluation.scoring.bootstrap import MIN_RESAMPLED_EXAMPLES, compute_resampled_difference
+from leaderboard.board.pairs import find_significant_pairs
 from leaderboard.ranking.ranks import compare_scores
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
 
@@ -43,7 +43,7 @@ def test_the_drop_under_perturbation(bases, kept):
     """Each base with three variants; `kept`: how often a right answer stays right."""
     draw, held = np.random.default_rng(4), 0
     truth = 0.8 - (0.8 * kept + 0.2 * 0.2)
-    assert bases >= LEAST_RESAMPLED
+    assert bases >= MIN_RESAMPLED_EXAMPLES
     for _ in range(RUNS):
         right = draw.random(bases) < 0.8
         after = draw.binomial(3, np.where(right, kept, 0.2)) / 3
@@ -63,7 +63,7 @@ def board(draw: np.random.Generator, chances: np.ndarray, drawn: np.ndarray) -> 
     values, draws = right.mean(axis=1), right @ drawn.T / drawn.sum(axis=1)
     low, high = np.quantile(draws, (0.025, 0.975), axis=1)
     held = (np.minimum(values, low) <= SHARE) & (np.maximum(values, high) >= SHARE)
-    sure = find_sure_pairs(100 * values, (100 * draws).astype(np.float32), chances.shape[1])
+    sure = find_significant_pairs(100 * values, (100 * draws).astype(np.float32), chances.shape[1])
     return float(held.mean()), bool(sure.any())
 
 
@@ -115,6 +115,6 @@ def test_scores_of_the_same_authors(authors, alike):
         chances = shares(draw, authors, SHARE, alike)[who]
         right, drawn = draw.random(len(who)) < chances, resamples(draw, len(who))
         low, high = np.quantile(drawn @ right / drawn.sum(axis=1), (0.025, 0.975))
-        held += low <= chances.mean() <= high or len(who) < LEAST_RESAMPLED
+        held += low <= chances.mean() <= high or len(who) < MIN_RESAMPLED_EXAMPLES
     print(f"{authors} authors, {alike}: {held / RUNS:.3f}")
     assert held / RUNS >= 0.92

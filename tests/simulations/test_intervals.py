@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
-from validation.rates.agreement import code_votes, reliabilities
-from validation.rates.rates import Compared, clustered_rate, human_and_model
+from validation.rates.agreement import compute_reliabilities, encode_votes
+from validation.rates.rates import ComparedCounts, compare_human_and_model, compute_clustered_rate
 
 RUNS = 1500
 
@@ -18,7 +18,7 @@ def test_rates_by_author(authors, alike, share):
     for _ in range(RUNS):
         cases = sizes(draw, authors)
         right = draw.binomial(cases, shares(draw, authors, share, alike))
-        found = clustered_rate(zip(right.tolist(), cases.tolist(), strict=True))
+        found = compute_clustered_rate(zip(right.tolist(), cases.tolist(), strict=True))
         held += found.low <= share <= found.high
     print(f"{authors} authors, {alike}, {share}: {held / RUNS:.3f}")
     assert held / RUNS >= 0.91
@@ -33,7 +33,7 @@ def test_the_gap_to_people(authors, alike):
         human = draw.binomial(votes, shares(draw, authors, 0.85, alike))
         model = draw.binomial(votes, shares(draw, authors, 0.5, alike))
         rows = zip(votes.tolist(), human.tolist(), model.tolist(), strict=True)
-        gap = human_and_model([Compared(*row) for row in rows])["human_model_gap"]
+        gap = compare_human_and_model([ComparedCounts(*row) for row in rows])["human_model_gap"]
         held += gap.low <= 0.35 <= gap.high
     print(f"{authors} authors, {alike}: {held / RUNS:.3f}")
     assert held / RUNS >= 0.91
@@ -53,7 +53,7 @@ def test_agreement_with_the_others(authors, alike):
         agree = draw.random((len(who), 2)) < chances[:, None]
         votes = [(n, "self", "A") for n in range(len(who))]
         votes += [(n, f"v{k}", "BA"[int(right)]) for (n, k), right in np.ndenumerate(agree)]
-        found = reliabilities(code_votes(votes))["self"].agreement
+        found = compute_reliabilities(encode_votes(votes))["self"].agreement
         held += found.low <= chances.mean() <= found.high
     print(f"{authors} authors, {alike}: {held / runs:.3f}")
     assert held / runs >= 0.92

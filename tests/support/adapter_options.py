@@ -12,6 +12,7 @@ GIVEN = {
         "examples": ('[{"text": "a", "label": "positive"}]', [{"text": "a", "label": "positive"}]),
         "stop": ('["."]', ["."]),
         "logprobs": ("true", True),
+        "api": ("responses", "responses"),
         "price_in": ("0.15", 0.15),
         "price_out": ("1", 1),
         "requests_a_day": ("5", 5),

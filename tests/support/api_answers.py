@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "docs" / "openapi-v1.yaml"
 BEFORE = "/api/v1/"
 NAME = "urn:api"  # of the whole schema, to which each validator refers
-UNLISTED = {f"{BEFORE}schema/", f"{BEFORE}docs/"}  # the schema itself and its page
-UNKNOWN = "There is no such field."
+UNLISTED = {f"{BEFORE}{page}/" for page in ("schema", "docs", "docs/try")}  # pages about the rest
+UNKNOWN = "This field doesn't exist."
 METHODS = ("get", "post", "put", "patch", "delete")
 Json = Mapping[str, Any]
 

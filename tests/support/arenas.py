@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from leaderboard.arena.battles.breaking import break_ranking
 from leaderboard.arena.ranking import LEFT, RIGHT, TIE, Votes
 from leaderboard.arena.services import import_comparisons
 from tasks.config.parsing import dump_yaml
@@ -65,7 +66,7 @@ def compare(task: Task, *rows: str) -> None:
     file = [",".join((str(known + n), *row.split())) for n, row in enumerate(rows)]
     lines = [f"{line}\n".encode() for line in ("id,worker,left,right,winner", *file)]
     import_comparisons(
-        lines=lines, code=task.code, create=False, owner="", on_bad=lambda *bad: print(bad)
+        lines=lines, code=task.code, create=False, owner="", on_bad_line=lambda *bad: print(bad)
     )
 
 
@@ -99,3 +100,27 @@ def styled(
     shares = np.exp(np.column_stack([half, ties, -half])).cumsum(axis=1)
     outcome = (chance[:, None] * shares[:, -1:] > shares).sum(axis=1)
     return Votes(left, right, np.array([LEFT, TIE, RIGHT])[outcome], voter), style
+
+
+def ranked(
+    seed: int, strengths: Sequence[float], *, voters: int, each: int, answers: int, alike: float = 0
+) -> tuple[list[list[int]], Votes]:
+    """Rankings by Plackett and Luce's model, best first, and the votes that they break into.
+
+    alike: the chance that a ranking falls by the same chance as the voter's other rankings.
+    """
+    draw, count = np.random.default_rng(seed), len(strengths)
+    rankings, rows, weights = [], [], []
+    for voter in range(voters):
+        habit = draw.gumbel(size=count)
+        for _ in range(each):
+            shown = draw.permutation(count)[:answers]
+            # The order of Gumbel noise on the strengths is a ranking of this model.
+            noise = habit if draw.random() < alike else draw.gumbel(size=count)
+            worth = np.array(strengths) + noise
+            places = {str(model): int((worth[shown] > worth[model]).sum()) + 1 for model in shown}
+            rankings.append(sorted(shown.tolist(), key=lambda model: places[str(model)]))
+            for vote in break_ranking(places):
+                rows.append((int(vote.first), int(vote.second), vote.winner, voter))
+                weights.append(vote.weight)
+    return rankings, votes_of(rows)._replace(weight=np.array(weights))

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from leaderboard.arena.battles import services
 from leaderboard.arena.battles.selectors import draw_pair, find_open_battle
 from leaderboard.arena.battles.turn_services import ask_models, begin_turn
@@ -40,7 +40,7 @@ def send(task: Task, voter: Annotator, prompt: str = "Hello", **changes: Any) ->
         "number": number,
         "key": uuid4(),
         "prompt": prompt,
-        "drawn": None if battle else draw_pair(task),
+        "drawn_pair": None if battle else draw_pair(task),
     }
     turn, is_mine = begin_turn(voter=voter, task=task, **{**asked, **changes})
     return ask_models(turn) if is_mine else turn
@@ -66,7 +66,7 @@ def task():
 
 @pytest.fixture
 def voter(alice):
-    return annotator_of(alice)
+    return get_annotator(alice)
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """A task with evaluation sets and models whose numbers are known, for tests of its leaderboard."""
 
+from django.utils import timezone
+
 from evaluation.models import EvaluationRun, Score, Submission
+from leaderboard.models import Board
 from tests.support.evaluations import accepted_model, set_version
 
 METRICS = ("accuracy", "macro_f1")
@@ -51,6 +54,23 @@ def ranks_any(task):
     task.config_text = task.config_text.replace("leaderboard: {", least)
     task.save(update_fields=["config_text"])
     assert task.config.leaderboard.min_examples.n == 1
+
+
+def list_models(task, *rows):
+    """Store what lists of tasks show of a board: (rank, name, score) of its first models."""
+    ends = dict.fromkeys(("value", "low", "high", "least", "most"))
+    lines = [{"rank": rank, "model": name, **ends, **score} for rank, name, score in rows]
+    Board.objects.update_or_create(
+        task=task,
+        defaults={
+            "first_models": {
+                "rows": lines,
+                "provisional": [],
+                "changed_at": timezone.now().isoformat(),
+                "state": "",
+            }
+        },
+    )
 
 
 def _score(run, metric, value):

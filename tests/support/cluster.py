@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from evaluation.contract import MIB, Beat, Ending, Outcome, Runnable, Take, Usage
+from evaluation.contract import MIB, BeatCallback, Ending, LineCallback, Outcome, Runnable, Usage
 from evaluation.isolation.sandbox.limits import Limits
 
 SECONDS = 0.02  # that the waiting model takes for an example
@@ -108,7 +108,7 @@ def _tls(folder: Path) -> dict[str, str]:
     (folder / "cert.pem").write_bytes(made.public_bytes(pem))
     secret = key.private_bytes(pem, form, serialization.NoEncryption())
     (folder / "key.pem").write_bytes(secret)
-    files = {"SERVER_CERT": "cert.pem", "SERVER_KEY": "key.pem", "CA_CERT": "cert.pem"}
+    files = {"SERVER_CERT": "cert.pem", "SERVER_KEY_PURPOSE": "key.pem", "CA_CERT": "cert.pem"}
     named = {f"RAY_TLS_{what}": str(folder / name) for what, name in files.items()}
     return {"RAY_USE_TLS": "1", **named}
 
@@ -130,7 +130,13 @@ class WaitingRunner:
     name = "waiting"
 
     def run(
-        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+        self,
+        model: Runnable,
+        inputs: Path,
+        limits: Limits,
+        *,
+        take: LineCallback,
+        beat: BeatCallback,
     ) -> Ending:
         """See `Runner`."""
         began = time.monotonic()

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 
 from evaluation.contract import Answer, SetRow
-from evaluation.isolation.inference.evaluate import prediction_line
+from evaluation.isolation.inference.evaluate import build_prediction_line
 from evaluation.models import EvaluationRun, Score
 from leaderboard.board.bootstrap import resample_plain
 from leaderboard.models import Resample
@@ -35,7 +35,7 @@ def rows_of(size, contexts=None):
 def answered(model, version, right):
     """A finished run that has right what `right` says of each place; else the next label."""
     lines = b"".join(
-        prediction_line(f"u{n}", Answer(LABELS[(n + (not right(n))) % 3]))
+        build_prediction_line(f"u{n}", Answer(LABELS[(n + (not right(n))) % 3]))
         for n in range(version.size)
     )
     run = EvaluationRun.objects.create(

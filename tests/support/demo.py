@@ -4,7 +4,7 @@ from random import Random
 
 from annotation.models import Example
 from dynabench.operations.demo.community import build_plan, make_owner, make_people, make_task
-from dynabench.operations.demo.loop import seed_chance
+from dynabench.operations.demo.loop import seed_random
 from dynabench.operations.demo.people import draw_people
 from dynabench.operations.demo.play import Community
 from dynabench.operations.demo.texts import build_contexts
@@ -18,7 +18,7 @@ from validation.models import Validation
 
 def played_round(seed: int = 3, tries: int = 20) -> Round:
     """The demo's first round, written, judged and closed."""
-    seed_chance(seed)
+    seed_random(seed)
     chance = Random(seed)
     task = make_task()
     owner = make_owner(task)

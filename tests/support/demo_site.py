@@ -7,8 +7,9 @@ from uuid import uuid4
 from annotation.attempts.services import ask_targets, begin_attempt
 from annotation.context_picking.services import assign_next
 from annotation.models import Example, Report
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.models import Submission
+from leaderboard.board.services import store_first_models
 from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board
 from tests.support.demo import played_round
@@ -25,7 +26,6 @@ PERSON = {
     "judge": f"{TASK}/judge/",
     "result": "/attempt/{example}/",
     "board": f"{TASK}/leaderboard/",
-    "rounds": f"{TASK}/rounds/",
     "data": f"{TASK}/data/",
     "people": f"{TASK}/people/",
     "model": "/m/{model}/",
@@ -60,10 +60,11 @@ def demo_site(now: datetime) -> dict[str, Any]:
     scripted_target(following, "scripted-2", label="neutral")
     Round.objects.filter(pk=following.pk).update(opened_at=now)
     write(following, UserFactory(), text="The mill is loud.", label="negative")
-    me = annotator_of(person)
-    assignment = assign_next(annotator=me, round=following, want="current")
+    me = get_annotator(person)
+    assignment = assign_next(annotator=me, round=following, requested_kind="current")
     inputs = {"text": "Nobody ever slept in the mill.", "label": assignment.goal}
     mine, _ = begin_attempt(annotator=me, assignment=assignment, key=uuid4(), inputs=inputs)
     ask_targets(mine)
     fill_board(task, models=5)
+    store_first_models(task=task)
     return {"example": mine.uuid, "model": Submission.objects.latest("queued_at").pk}

@@ -13,7 +13,7 @@ from tests.support.variables import APPS
 ROOT = Path(__file__).parents[2]
 
 
-LOOKUPS = {"core.accounts.services.annotator_of", "tasks.services.find_account_limited"}
+LOOKUPS = {"core.accounts.services.get_annotator", "tasks.services.find_account_within_limit"}
 """What many views ask for people, whatever they do then."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.files.base import ContentFile
 from django.core.management import call_command
+from django.utils.html import escape
 
 from annotation.models import Assignment, Example
 from annotation.selectors import find_near_duplicates
@@ -36,7 +37,13 @@ PASSAGE = "The bus stops at Tarn at six."
 TEXT = "Something new about the bus that stops here."
 CHOICES = {"labels": [{"value": "a", "display": "the first"}, "b"]}
 OFFERS = ["By bus,\nat six.", "On foot."]
-TURNS = [{"role": "user", "text": "Is it open?"}, {"role": "assistant", "text": "No."}]
+CALL = {"id": "c1", "name": "hours", "arguments": {"day": "Monday"}}
+TURNS = [
+    {"role": "user", "text": "Is it open?"},
+    {"role": "assistant", "text": "", "calls": [CALL]},
+    {"role": "tool", "text": "Closed.", "call": "c1"},
+    {"role": "assistant", "text": "No."},
+]
 VARIANTS = {"input": ["ranking"], "output": ["ranking"]}  # place: further shapes of a type
 TYPES = {"ranking": "candidates"}  # variant: its type
 KEYS = {
@@ -48,6 +55,7 @@ KEYS = {
     "multilabel": CHOICES,
     "slider": {"minimum": 0, "maximum": 5, "step": 0.5},
     "prob": {"single": True},
+    "criteria": {"points": True},
 }
 SPAN = {"text": "Tarn", "start": 17, "end": 21}
 VALUES = {  # type: what the form sends, what is stored
@@ -62,6 +70,10 @@ VALUES = {  # type: what the form sends, what is stored
     "number": ("0", 0.0),
     "slider": ("2.5", 2.5),
     "prob": ("0.35", 0.35),
+    "criteria": (
+        "Says six o’clock = 3\r\nInvents another stop = -2",
+        [{"text": "Says six o’clock", "points": 3}, {"text": "Invents another stop", "points": -2}],
+    ),
     "spans": (
         "Tarn = place\r\nsix @25 = time",
         [SPAN | {"tag": "place"}, {"text": "six", "start": 25, "end": 28, "tag": "time"}],
@@ -352,10 +364,10 @@ def api(walk):
 
 def near_duplicates(walk):
     found = find_near_duplicates(Assignment.objects.get(), {"text": TEXT, **walk.written})
-    assert found.own == walk.example
+    assert found.own_example == walk.example
     for name in {*walk.written} & {*walk.config.media_fields}:  # another file: another example
         other = {"text": TEXT, **walk.written, name: {"digest": "0" * 64}}
-        assert find_near_duplicates(Assignment.objects.get(), other).own is None
+        assert find_near_duplicates(Assignment.objects.get(), other).own_example is None
 
 
 def judging(walk):
@@ -366,7 +378,7 @@ def judging(walk):
     walk.shown = page.text
     shows_files(page, walk.written | walk.given)
     for name, value in walk.given.items():
-        assert walk.config.display(name, value) in page.text
+        assert escape(walk.config.display(name, value)) in page.text
     sent = {"example": walk.example.uuid, "answer": "verdict:correct"}
     ok(walk.judge.post("/t/walk/judge/", sent, follow=True))
     answers = {}
@@ -396,7 +408,7 @@ def review_and_numbers(walk):
     for page in ("review/", f"review/{walk.example.uuid}/", "", "annotators/"):
         ok(walk.as_owner.get(f"/own/walk/{page}"))
     shows_files(ok(walk.as_owner.get(f"/own/walk/review/{walk.example.uuid}/")), walk.stored)
-    for page in ("/t/walk/", "/t/walk/rounds/"):
+    for page in ("/t/walk/", "/t/walk/data/"):
         ok(walk.as_owner.get(page))
 
 
@@ -447,8 +459,8 @@ def release(walk):
     row, card = released(walk.round)
     assert json.loads(row["input_json"]) == walk.example.inputs
     for name in walk.stored if walk.place != "output" else ():
-        part = walk.config.component(name)
-        assert f"- `{name}` in `{COLUMNS[walk.place]}`: {part.kind.described(part)}\n" in card
+        part = walk.config.get_component(name)
+        assert f"- `{name}` in `{COLUMNS[walk.place]}`: {part.kind.describe_value(part)}\n" in card
 
 
 def evaluation(walk):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.judging import write
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
@@ -34,7 +34,7 @@ def voted(example, *choices: Vote, by, seconds=4.0):
     for user, vote in zip(by, choices, strict=False):
         Validation.objects.create(
             example=example,
-            validator=annotator_of(user),
+            validator=get_annotator(user),
             author=example.annotator,
             label=vote.label or "",
             verdict=vote.verdict or "",

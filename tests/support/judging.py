@@ -5,11 +5,11 @@ import re
 import pytest
 
 from annotation.models import Example, TargetOutput
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TargetVersion
 from tests.support.factories import scripted_target
 from tests.web.conftest import HTMX
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.models import OwnerDecision
 
 URL = "/t/nli/judge/"
@@ -21,7 +21,7 @@ def write(round, author, number=0, outcome="fooled", **inputs):
     return Example.objects.create(
         round=round,
         context=round.contexts.first(),
-        annotator=annotator_of(author),
+        annotator=get_annotator(author),
         goal=inputs.get("label", ""),
         inputs=inputs,
         digest=f"{number}",
@@ -31,7 +31,7 @@ def write(round, author, number=0, outcome="fooled", **inputs):
 
 def write_many(round, author, outcomes):
     """Examples with these outcomes, as the write page would store them."""
-    context, annotator = round.contexts.first(), annotator_of(author)
+    context, annotator = round.contexts.first(), get_annotator(author)
     return Example.objects.bulk_create(
         Example(
             round=round,
@@ -52,7 +52,7 @@ def decide_many(examples, labels, owner):
         OwnerDecision(example=example, owner=owner, label=label)
         for example, label in zip(examples, labels, strict=True)
     )
-    derive_all(examples)
+    derive_consensus_of_all(examples)
 
 
 def answered(example, label="entailment", **output):

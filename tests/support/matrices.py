@@ -6,7 +6,7 @@ from uuid import UUID
 import numpy as np
 
 from leaderboard.board.columns import select_drawn_metrics
-from leaderboard.board.matrix import DRAWS, FrozenRates, Matrix, Model, Numbers
+from leaderboard.board.matrix import DRAW_COUNT, BoardModel, FrozenRates, Matrix, Numbers
 from leaderboard.board.sets import BoardSet
 from leaderboard.ranking.pools import Pool
 
@@ -47,8 +47,8 @@ def chance_matrix(
         values[cell[0], cell[1], metrics.index(cell[2])] = np.nan
     columns = [metrics.index(name) for name in select_drawn_metrics(metrics)]
     centre = np.nan_to_num(values[..., columns].transpose(1, 2, 0)[..., None])
-    shared = chance.standard_normal((*centre.shape[:2], 1, DRAWS))
-    own = 0.5 * chance.standard_normal((*centre.shape[:3], DRAWS))
+    shared = chance.standard_normal((*centre.shape[:2], 1, DRAW_COUNT))
+    own = 0.5 * chance.standard_normal((*centre.shape[:3], DRAW_COUNT))
     runners = np.full(shape[:2], "docker", dtype="U20")
     runners[np.isnan(values).all(axis=2)] = ""
     return Matrix(
@@ -56,7 +56,9 @@ def chance_matrix(
         main=metrics[0],
         metrics=metrics,
         models=tuple(
-            Model(UUID(int=n), f"Model {n}", "w-abc", "", "directory", True, False, (UUID(int=n),))
+            BoardModel(
+                UUID(int=n), f"Model {n}", "w-abc", "", "directory", True, False, (UUID(int=n),)
+            )
             for n in range(models)
         ),
         sets=tuple(

@@ -72,7 +72,7 @@ def language_models(specs: dict[str, ModelSpec]) -> ModelRegistry:
     with pytest.MonkeyPatch.context() as patch, (PREPARED / "lock").open("w") as lock:
         patch.setenv("PYTHONPATH", PRODUCT_ONLY)  # for what prepares them
         fcntl.flock(lock, fcntl.LOCK_EX)
-        registry.load_new()
+        registry.load_new_models()
         for name in specs:
             wait_for(registry, name, seconds=300)
     return registry

@@ -40,5 +40,5 @@ class Loaded(pickle.Unpickler):
 def loads(*names: str) -> bool:
     """Whether the process of a check can import these modules."""
     program = [sys.executable, "-c", f"import {', '.join(names)}"]
-    done = subprocess.run(program, cwd=bounded.ROOT, env=bounded._environment(), check=False)
+    done = subprocess.run(program, cwd=bounded.ROOT, env=bounded._build_environment(), check=False)
     return done.returncode == 0

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
@@ -20,7 +20,7 @@ from validation.models import Skip, Validation
 def busy(nli, alice, bob):
     """Alice reads the task's pages. Bob wrote four examples over three days; two were judged."""
     TaskMember.objects.create(task=nli.task, user=alice, role="viewer")
-    people = [annotator_of(UserFactory()) for _ in range(3)]
+    people = [get_annotator(UserFactory()) for _ in range(3)]
     now = timezone.now()
     for number, label in enumerate(("neutral", "neutral", "entailment", "entailment")):
         example = write(nli, bob, number, hypothesis=f"Statement {number}.", label=label)
@@ -42,8 +42,8 @@ def crowd(nli, alice, bob):
     """Bob labels right, Carol wrong; of the validators Mallory always disagrees."""
     TaskMember.objects.create(task=nli.task, user=alice, role="reviewer")
     carol = UserFactory()
-    people = [annotator_of(UserFactory()) for _ in range(3)]
-    mallory = annotator_of(UserFactory())
+    people = [get_annotator(UserFactory()) for _ in range(3)]
+    mallory = get_annotator(UserFactory())
     for number in range(48):
         author = bob if number % 2 else carol
         label = "neutral" if number % 2 else "entailment"
@@ -53,7 +53,7 @@ def crowd(nli, alice, bob):
         Validation.objects.create(example=example, validator=mallory, label="contradiction")
     Skip.objects.create(example=example, validator=mallory)
     rederive(round=nli, policy=Policy("n-equal", 3))
-    return {"bob": annotator_of(bob), "carol": annotator_of(carol), "mallory": mallory}
+    return {"bob": get_annotator(bob), "carol": get_annotator(carol), "mallory": mallory}
 
 
 SHORT = """version: 1

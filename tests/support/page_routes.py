@@ -25,6 +25,9 @@ def routes(patterns=urlpatterns, before=""):
 def address_of(world, route):
     """The address of what is there: released data are of the first round, the rest of the live."""
     ids, is_data = world.ids, "/data/" in route
+    name = ids["files" if is_data else "forks" if "forks" in route else "evaluation-sets"][0]
+    if "/chart/" in route:
+        name = "days" if route.startswith("own/") else "ranking"
     filled = {
         "code": "nli",
         "number": ids["snapshots"][0] if "snapshots" in route else ids["rounds"][is_data],
@@ -36,7 +39,8 @@ def address_of(world, route):
         "who": "authors",
         "uuid": ids["examples"][0],
         "pk": ids.get(route.split("/<int:pk>")[0].rsplit("/", 1)[-1], ids["models"])[0],
-        "name": ids["files" if is_data else "forks" if "forks" in route else "evaluation-sets"][0],
+        "name": name,
+        "format": "svg",
     }
     return "/" + re.sub(
         r"<\w+:(\w+)>|\(\?P<(\w+)>[^)]*\)", lambda m: str(filled[m[1] or m[2]]), route

@@ -93,12 +93,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.panel
 
     def do_GET(self):
-        self._do({})
+        self._do_step({})
 
     def do_POST(self):
-        self._do(json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}"))
+        self._do_step(json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}"))
 
-    def _do(self, told):
+    def _do_step(self, told):
         panel, target = self.panel, self.headers.get("X-Amz-Target", "").rpartition(".")[2]
         panel.asked.append(target or self.path)
         is_last = panel.victim and not panel.kill_in

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
@@ -24,7 +24,7 @@ VOTES = [
 def judged(nli, alice, bob):
     """Five examples of Bob, which 3 equal votes of 5 decide; Alice edits the task."""
     TaskMember.objects.create(task=nli.task, user=alice, role="editor")
-    people = [annotator_of(UserFactory()) for _ in range(3)]
+    people = [get_annotator(UserFactory()) for _ in range(3)]
     for number, labels in enumerate(VOTES):
         example = write(nli, bob, number)
         for person, label in zip(people, labels, strict=False):

@@ -7,7 +7,7 @@ from tasks.formats.reading import iter_record_lines
 def read(path, name):
     """The rows of a file, and (place, reason) of what is wrong."""
     lines = [*iter_record_lines(path, FORMATS[name])]
-    return [one.row for one in lines if one.row], [(o.place, o.wrong) for o in lines if o.wrong]
+    return [one.row for one in lines if one.row], [(o.position, o.error) for o in lines if o.error]
 
 
 def wrong(found, *words):

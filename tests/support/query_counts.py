@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import answered, write
 from tests.support.policies import rederive
@@ -35,7 +35,7 @@ def fill(rows, nli, alice, first=0):
         Example.objects.create(
             round=nli,
             context=context,
-            annotator=annotator_of(alice),
+            annotator=get_annotator(alice),
             inputs={"hypothesis": str(number)},
             digest=str(number),
             outcome="fooled",
@@ -51,7 +51,7 @@ def fill_review(rows, round, people, first=0):
         example = write(round, people[number % 2], number)
         answered(example)
         for voter, label in zip(people[2:], ("neutral", "neutral", "entailment"), strict=True):
-            Validation.objects.create(example=example, validator=annotator_of(voter), label=label)
+            Validation.objects.create(example=example, validator=get_annotator(voter), label=label)
         for _ in range(2):
             override_consensus(example=example, owner=people[0], choice=Vote(label="entailment"))
         withdraw_override(example=example, owner=people[0])

@@ -5,7 +5,7 @@ from django.db.models import Count, Q
 
 from annotation.models import Example
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
-from validation.consensus.consensus import Policy, Vote, decide, votes_still_needed
+from validation.consensus.consensus import Policy, Vote, count_votes_still_needed, decide_by_votes
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -50,12 +50,14 @@ def check_all():
             assert not cast
             assert owner is None
             continue
-        decision = decide(cast, policy, owner=owner)
+        decision = decide_by_votes(cast, policy, owner=owner)
         found = (row.state, row.label or None, row.verdict or None, row.votes, row.still_needed)
-        needed = votes_still_needed(cast, policy, owner=owner)
+        needed = count_votes_still_needed(cast, policy, owner=owner)
         assert found == (decision.state, decision.label, decision.verdict, len(cast), needed)
     taken = Count("example__judge_leases", filter=Q(example__judge_leases__takes_place=True))
     for item in QueueItem.objects.annotate(taken=taken):
         assert item.free == item.still_needed - item.taken
         row = rows.get(item.pk)
-        assert item.still_needed == (row.still_needed if row else votes_still_needed([], policy))
+        assert item.still_needed == (
+            row.still_needed if row else count_votes_still_needed([], policy)
+        )

@@ -12,7 +12,7 @@ from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
 from tasks.models import Round, TargetVersion
 from tests.support.factories import scripted_target
-from validation.decisions.consensus_rows import derive_all, derive_consensus
+from validation.decisions.consensus_rows import derive_consensus, derive_consensus_of_all
 from validation.models import Validation
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -73,7 +73,7 @@ def closed(nli, people):
         if turn != 4
         for vote in votes(example, people[12:15], "wrong-label" if turn == 5 else example.goal)
     )
-    derive_all(examples)
+    derive_consensus_of_all(examples)
     Round.objects.filter(pk=nli.pk).update(state="closed")
     nli.refresh_from_db()
     return nli

@@ -5,19 +5,19 @@ import re
 from django.db import transaction
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Task, TaskMember
-from tasks.roles import May, find_roles_with
+from tasks.role_permissions import Permission, find_roles_with_permission
 from tests.support.factories import UserFactory
 from tests.support.snapshots import compare_with_file
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.discussion.services import add_comment
-from validation.judging.blind_services import begin_blind
+from validation.judging.blind_services import begin_blind_judging
 from validation.models import Validation
 
 ROLES = [role.value for role in TaskMember.Role]
-READ = find_roles_with(May.READ)
+READ = find_roles_with_permission(Permission.READ)
 TOLD = "told to readers alone"
 HEAD = " " * 5 + " ".join(f"{role:9}" for role in ROLES)
 
@@ -43,7 +43,7 @@ def blind_owner(world, make_client):
     """A client of another owner of the task, who judges it blindly now."""
     user = UserFactory(email="blind@roles.example.com")
     TaskMember.objects.create(task=world.task, user=user, role="owner")
-    begin_blind(task=Task.objects.get(pk=world.task.pk), owner=user)
+    begin_blind_judging(task=Task.objects.get(pk=world.task.pk), owner=user)
     client = make_client()
     client.force_login(user)
     return client
@@ -54,7 +54,7 @@ def plant(world):
     example = Example.objects.get(uuid=world.ids["examples"][0])
     example.metadata = {"why": TOLD}
     example.save(update_fields=["metadata"])
-    voter = annotator_of(UserFactory(email="voter@roles.example.com"))
+    voter = get_annotator(UserFactory(email="voter@roles.example.com"))
     Validation.objects.create(example=example, validator=voter, label="neutral", comment=TOLD)
     add_comment(example=example, author=voter, text=TOLD)
     override_consensus(

@@ -13,6 +13,7 @@ from django.urls import URLPattern
 
 from annotation.models import Example
 from core.accounts.models import Annotator
+from dynabench.catches.models import SharedCatch
 from dynabench.urls import urlpatterns
 from evaluation.test_sets.selectors import read_input_rows
 from evaluation.test_sets.source_services import make_held_version, make_release_version
@@ -23,7 +24,7 @@ from tests.support.campaigns import paid_place
 from tests.support.evaluations import accepted_model
 from tests.support.factories import ContextFactory, RoundFactory, UserFactory
 from tests.support.releases import LABELS, released, votes
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.discussion.services import add_comment
 from validation.judging.gold import mark_gold
 from validation.models import Comment, Validation
@@ -77,8 +78,20 @@ def make_sealed_world():
     sealed = [one for one in old if part_of[_number(one)] in ("test", "held")]
     for one in (*sealed, *new):
         add_comment(example=one, author=authors[0], text=f"MARK-{_number(one)}-ANSWER")
+    _share([*sealed, *new[:2]])
     ids = _ids(world, dataset, [*_one_of_each(part_of, old), *new[:3]])
     return Sealed(world, part_of, ids)
+
+
+def _share(examples):
+    """Their authors agree to pages of these catches, which a release may forbid all the same."""
+    for author in {example.annotator for example in examples}:
+        user = UserFactory()
+        Annotator.objects.filter(user=user).delete()  # each user gets one
+        Annotator.objects.filter(pk=author.pk).update(user=user)
+    SharedCatch.objects.bulk_create(
+        SharedCatch(example=example, annotator=example.annotator) for example in examples
+    )
 
 
 def _marked(round, context, author, number):
@@ -100,7 +113,7 @@ def _judge(examples, people):
     for vote in cast:
         vote.comment = f"MARK-{_number(vote.example)}-ANSWER"
     Validation.objects.bulk_create(cast)
-    derive_all(examples)
+    derive_consensus_of_all(examples)
 
 
 def _number(example):
@@ -162,6 +175,7 @@ ONE = {
     "tool": "doccano",
     "action": "pause",
     "who": "authors",
+    "format": "svg",
     "delivery": uuid4(),
     "member": 1,
 }
@@ -174,6 +188,7 @@ AS = {
     "attempt": "attempts",
     "judge": "examples",
     "review": "examples",
+    "catches": "examples",
     "c": "campaigns",
     "targets": "target-models",
     "rounds": "rounds",
@@ -187,6 +202,7 @@ AS = {
 """The ids of a parameter by the part before it, where they have another name."""
 NOTHING = {
     "llm-judges": 1,
+    "judges": 1,
     "gold": 1,
     "conversations": 1,
     "battle": uuid4(),
@@ -197,6 +213,7 @@ NOTHING = {
     "fields": "input",
     "examples": "good",
     "new": "template",
+    "chart": "people-and-model",
     "template": "nli",
     "good": "none",
     "proposals": 1,

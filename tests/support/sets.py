@@ -1,7 +1,7 @@
 """Rows of an evaluation set, and verified examples of which a round's set is made."""
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.contract import SetRow
 from tests.support.factories import ContextFactory, UserFactory
 from validation.models import Consensus
@@ -17,7 +17,7 @@ def verified(round, number, *, label="neutral", **changes):
     example = Example.objects.create(
         round=round,
         context=context,
-        annotator=annotator_of(UserFactory()),
+        annotator=get_annotator(UserFactory()),
         inputs={"hypothesis": f"Statement {number}.", "label": label},
         digest=str(number),
         outcome="fooled",

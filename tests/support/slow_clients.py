@@ -16,8 +16,9 @@ PATIENT = """
 import sys
 sys.path.insert(0, {root!r})
 from core.web.web_server import connection, limits, outlet, worker
-for module in (connection, limits, outlet, worker):
-    for name, value in {limits!r}.items():
+for name, value in {limits!r}.items():
+    assert hasattr(limits, name), name
+    for module in (connection, limits, outlet, worker):
         if hasattr(module, name):
             setattr(module, name, value)
 exec(open({settings!r}).read())

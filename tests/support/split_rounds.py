@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
@@ -13,7 +13,7 @@ from validation.models import Validation
 
 @pytest.fixture
 def people(db):
-    return [annotator_of(UserFactory()) for _ in range(3)]
+    return [get_annotator(UserFactory()) for _ in range(3)]
 
 
 def judged(round, author, people, *labels, number=0):

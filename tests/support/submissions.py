@@ -5,7 +5,7 @@ import gzip
 from django.core.files.base import ContentFile
 
 from evaluation.contract import Answer, SetRow
-from evaluation.isolation.inference.evaluate import prediction_line
+from evaluation.isolation.inference.evaluate import build_prediction_line
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
 from evaluation.test_sets.services import create_set, make_version
@@ -56,7 +56,7 @@ def url_of(submission, action=""):
 
 def answered(run, *answers):
     """The predictions of a run, in the order of its set."""
-    lines = b"".join(prediction_line(str(n), Answer(one)) for n, one in enumerate(answers))
+    lines = b"".join(build_prediction_line(str(n), Answer(one)) for n, one in enumerate(answers))
     run.predictions.save("p.jsonl.gz", ContentFile(gzip.compress(lines)))
 
 

@@ -55,7 +55,7 @@ class Later:
 @pytest.fixture
 def large(rounds, monkeypatch):
     """All rounds count as large; connections stay open, for the test's transaction."""
-    monkeypatch.setattr("validation.statistics.cache.LARGE", 1)
+    monkeypatch.setattr("validation.statistics.cache.MIN_LARGE_ROUND_EXAMPLES", 1)
     monkeypatch.setattr("core.data.adaptive_cache.Thread", Later)
     monkeypatch.setattr("core.data.adaptive_cache.connection.close", lambda: None)
     Later.waiting.clear()

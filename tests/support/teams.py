@@ -3,7 +3,7 @@
 import pytest
 
 from core.accounts.models import confirm_address
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.submissions.services import submit_model
 from evaluation.submissions.teams import services
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
@@ -13,7 +13,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 def person(email):
     user = UserFactory(email=email)
-    annotator_of(user)
+    get_annotator(user)
     confirm_address(user)
     return user
 

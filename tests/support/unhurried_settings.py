@@ -3,4 +3,4 @@
 from dynabench.settings import *  # noqa: F403
 from validation.consensus import reading
 
-reading.LEAST_SECONDS = 0
+reading.MIN_READING_SECONDS = 0

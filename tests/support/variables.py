@@ -16,7 +16,7 @@ APPS = (
     "evaluation",
     "leaderboard",
 )
-READERS = re.compile(r"env_\w+|os\.(environ|environ\.get|getenv)")
+READERS = re.compile(r"read_env_\w+|os\.(environ|environ\.get|getenv)")
 
 
 @cache
@@ -33,7 +33,7 @@ def variables(*folders: str) -> frozenset[str]:
 def read_here(node: ast.AST) -> set[str]:
     """The variables that one expression reads.
 
-    >>> read_here(ast.parse('env_secret("KEY")', mode="eval").body) == {"KEY", "KEY_FILE"}
+    >>> read_here(ast.parse('read_env_secret("KEY")', mode="eval").body) == {"KEY", "KEY_FILE"}
     True
     """
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -45,4 +45,4 @@ def read_here(node: ast.AST) -> set[str]:
     said = ast.unparse(reader)
     if not READERS.fullmatch(said) or not isinstance(name, ast.Constant):
         return set()
-    return {name.value, f"{name.value}_FILE"} if said == "env_secret" else {name.value}
+    return {name.value, f"{name.value}_FILE"} if said == "read_env_secret" else {name.value}

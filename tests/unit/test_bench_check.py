@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.comparing import LOSS, compare, is_product, left_of, median_run
+from bench.comparing import (
+    LOSS,
+    compare,
+    compute_median_run,
+    compute_remaining_share,
+    is_product_file,
+)
 
 FIGURES = st.floats(0.01, 1e6)
 DIRECTIONS = st.sampled_from(["higher", "lower"])
@@ -52,7 +58,7 @@ def test_medians_are_shown_and_kept():
     pairs = [({"vote": kept}, {"vote": now}) for kept, now in [(1, 4), (2, 5), (9, 6)]]
     (one,) = compare(pairs, {"vote": "lower"})
     assert (one.kept, one.now) == (2, 5)
-    assert median_run([{"a": 1, "b": 2}, {"a": 3}, {"a": 2}]) == {"a": 2}
+    assert compute_median_run([{"a": 1, "b": 2}, {"a": 3}, {"a": 2}]) == {"a": 2}
 
 
 @pytest.mark.parametrize(
@@ -68,12 +74,16 @@ def test_medians_are_shown_and_kept():
     ],
 )
 def test_changes_of_the_product_are_told_from_others(path, expected):
-    assert is_product(path) is expected
+    assert is_product_file(path) is expected
 
 
 @given(FIGURES, FIGURES, DIRECTIONS)
 def test_what_one_direction_loses_the_other_one_gains(kept, now, better):
     other = "lower" if better == "higher" else "higher"
-    assert left_of(kept, now, better) * left_of(kept, now, other) == pytest.approx(1)
-    assert left_of(kept, kept, better) == 1
-    assert (left_of(kept, now, better) <= 1 - LOSS) <= (left_of(kept, now, other) > 1)
+    assert compute_remaining_share(kept, now, better) * compute_remaining_share(
+        kept, now, other
+    ) == pytest.approx(1)
+    assert compute_remaining_share(kept, kept, better) == 1
+    assert (compute_remaining_share(kept, now, better) <= 1 - LOSS) <= (
+        compute_remaining_share(kept, now, other) > 1
+    )

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.boards.plan import asked, entries
-from bench.boards.plots import FIGURES, PICTURES, pictures
-from bench.boards.rows import TASKS, apart, clusters_of, row_of, sample
+from bench.boards.plan import list_entries, list_questions
+from bench.boards.plots import FIGURES, PICTURES, draw_plots
+from bench.boards.rows import TASKS, build_row, list_clusters, sample_rows, separate_stages
 
 
 def line(uid: str, text: str = "", **told: Any) -> dict[str, Any]:
@@ -22,9 +22,9 @@ def line(uid: str, text: str = "", **told: Any) -> dict[str, Any]:
 
 def test_a_label_is_what_three_of_five_people_chose_else_what_the_source_says():
     votes = [{"label": label} for label in ("a", "b", "a", "c", "a")]
-    assert row_of(line("1", validations=votes))["label"] == "a"
-    assert row_of(line("1", validations=votes[1:] + votes[1:2]))["label"] is None
-    assert row_of(line("1", validations=votes[:2]))["label"] == "hate"
+    assert build_row(line("1", validations=votes))["label"] == "a"
+    assert build_row(line("1", validations=votes[1:] + votes[1:2]))["label"] is None
+    assert build_row(line("1", validations=votes[:2]))["label"] == "hate"
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,10 @@ def test_a_label_is_what_three_of_five_people_chose_else_what_the_source_says():
     ids=["text", "pair", "group", "prompt"],
 )
 def test_what_is_close_to_a_test_is_not_trained_on(train, test):
-    far = row_of(line("3"))
-    stages, dropped = apart({"round 1": [row_of(train), far]}, {"any": [row_of(test)]}, most=9)
+    far = build_row(line("3"))
+    stages, dropped = separate_stages(
+        {"round 1": [build_row(train), far]}, {"any": [build_row(test)]}, most=9
+    )
     assert stages == {"round 1": [far]}
     assert dropped == {"round 1": 1}
 
@@ -47,26 +49,26 @@ def test_what_is_close_to_a_test_is_not_trained_on(train, test):
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=30), st.integers(1, 40))
 def test_a_sample_has_whole_groups_and_never_fewer_rows(sizes, size):
     rows = [
-        row_of(line(f"{group}-{n}", group=f"g{group}"))
+        build_row(line(f"{group}-{n}", group=f"g{group}"))
         for group, count in enumerate(sizes)
         for n in range(count)
     ]
-    taken = sample(rows, size)
+    taken = sample_rows(rows, size)
     groups = {row["group"] for row in taken}
     assert taken == [row for row in rows if row["group"] in groups]
     largest = max(sizes)
     assert min(size, len(rows) - largest) <= len(taken) <= max(size - 1 + largest, size)
-    assert sample(rows[::-1], size) == taken[::-1]
-    assert (clusters_of(rows) is None) == (largest == 1)
+    assert sample_rows(rows[::-1], size) == taken[::-1]
+    assert (list_clusters(rows) is None) == (largest == 1)
 
 
 @pytest.mark.parametrize("stages", [("r1", "r2"), ("r1", "r2", "r3")])
 def test_twelve_models_of_four_kinds_and_every_question_is_about_two_of_them(stages):
-    models = entries(stages)
+    models = list_entries(stages)
     names = {one.name for one in models}
     assert len(names) == len(models) >= 12
     assert len({one.kind for one in models} - {"majority"}) >= 4
-    questions = asked(stages, [f"set {name}" for name in stages], ["a", "b"])
+    questions = list_questions(stages, [f"set {name}" for name in stages], ["a", "b"])
     assert {one.question for one in questions} >= {"next", "own", "forgotten"}
     assert {name for one in questions for name in (one.before, one.after)} <= names
     for one in questions:  # no model is tested on the next round after training on it
@@ -79,7 +81,7 @@ def test_twelve_models_of_four_kinds_and_every_question_is_about_two_of_them(sta
 def test_the_plots_say_what_was_measured():
     tasks = json.loads(FIGURES.read_text())
     assert [*tasks] == [*TASKS]
-    for name, plot in pictures(tasks).items():
+    for name, plot in draw_plots(tasks).items():
         assert (PICTURES / name).read_text() == plot
     for of in tasks.values():
         names = {one["model"] for one in of["models"]}

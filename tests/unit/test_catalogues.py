@@ -15,7 +15,7 @@ import pytest
 from core.text.catalogues import (
     Entry,
     compile_entries,
-    compile_outdated,
+    compile_outdated_catalogues,
     read_entries,
 )
 from scripts import translations
@@ -227,13 +227,13 @@ def test_a_release_is_completed(house, capsys):
 def test_catalogues_are_compiled_when_they_are_newer(house):
     source = catalogues(house / "locale")["xx"]
     target = source.with_suffix(".mo")
-    compile_outdated(house / "locale")
+    compile_outdated_catalogues(house / "locale")
     first = target.stat()
     assert first.st_mode & 0o777 == 0o644
-    compile_outdated(house / "locale")
+    compile_outdated_catalogues(house / "locale")
     assert target.stat().st_ino == first.st_ino
     source.write_text(f'{HEADER}\nmsgid "Old"\nmsgstr "Uralt"\n')
-    compile_outdated(house / "locale")
+    compile_outdated_catalogues(house / "locale")
     with target.open("rb") as file:
         assert GNUTranslations(file).gettext("Old") == "Uralt"
     assert {path.name for path in source.parent.iterdir()} == {"django.po", "django.mo"}
@@ -247,6 +247,6 @@ def test_a_folder_that_cannot_be_written_is_left_alone(house, monkeypatch, obsta
         return False
 
     monkeypatch.setattr(f"core.text.catalogues.os.{obstacle}", refuse)
-    compile_outdated(house / "locale")
+    compile_outdated_catalogues(house / "locale")
     folder = catalogues(house / "locale")["xx"].parent
     assert [path.name for path in folder.iterdir()] == ["django.po"]

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from dynabench.operations.demo.people import FLAG, Judge, Text, draw_people
-from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, build_contexts, write_idea
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN_STYLE, build_contexts, write_idea
 from validation.consensus.consensus import Vote
 
 
@@ -21,7 +21,7 @@ def test_each_idea_is_a_text_that_the_form_takes(idea):
 
 
 def test_each_label_can_be_written_plainly_and_otherwise():
-    kinds = {(idea.label, idea.way == PLAIN) for idea in IDEAS}
+    kinds = {(idea.label, idea.way == PLAIN_STYLE) for idea in IDEAS}
     assert kinds == {(label, plain) for label in LABELS for plain in (True, False)}
 
 
@@ -58,7 +58,7 @@ def test_skilled_writers_repeat_what_worked():
     writer = draw_people(0, 12, 8)[0][5]
     writer.skill = writer.care = 1.0
     writer.begin_round()
-    known = [i for i in writer.ideas if i.label == "negative" and i.way != PLAIN]
+    known = [i for i in writer.ideas if i.label == "negative" and i.way != PLAIN_STYLE]
     for idea in known:
         writer.learn(idea, is_fooled=idea is known[0])
     chosen = Counter(writer.write("hotel", "", "negative")[1] for _ in range(100))
@@ -66,9 +66,9 @@ def test_skilled_writers_repeat_what_worked():
 
 
 def test_judges_read_by_skill_and_care():
-    good = Judge("a", skill=1.0, care=1.0, chance=Random(0))
-    idle = Judge("b", skill=1.0, care=0.0, chance=Random(0))
-    text = Text("The hotel was lovely.", "positive", hard=0.2)
+    good = Judge("a", skill=1.0, care=1.0, rng=Random(0))
+    idle = Judge("b", skill=1.0, care=0.0, rng=Random(0))
+    text = Text("The hotel was lovely.", "positive", difficulty=0.2)
     assert {good.vote(text) for _ in range(50)} == {Vote(label="positive")}
     assert {idle.vote(text) for _ in range(50)} == {Vote(label=one) for one in LABELS}
     assert FLAG in {good.vote(Text("hotel 123 ok ok", "")) for _ in range(50)}

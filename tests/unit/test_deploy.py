@@ -14,7 +14,7 @@ from django.urls import reverse
 from jsonschema.validators import validator_for
 from packaging.requirements import Requirement
 
-from core.text.docs import docs_page, slug
+from core.text.docs import build_slug, get_docs_page
 from dynabench.checks import REQUIRED_SETTINGS, check_key_source, check_required_settings
 from scripts.lacking_wheels import lacking
 from tests.support.variables import APPS, variables
@@ -171,7 +171,7 @@ def test_the_check_of_a_deployment_takes_what_we_ship(monkeypatch):
 
 def test_each_alert_and_each_line_of_the_doctor_has_its_place_in_the_runbook():
     rules = yaml.safe_load((DEPLOY / "prometheus/dynabench.rules.yml").read_text())
-    page = docs_page("runbook")
+    page = get_docs_page("runbook")
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len(alerts) > 15
     for rule in alerts:
@@ -190,7 +190,7 @@ def test_each_alert_and_each_line_of_the_doctor_has_its_place_in_the_runbook():
     for file in (ROOT / "dynabench/operations").rglob("*.py"):
         lines |= set(re.findall(r'Finding\(\s*"([^"]+)"', file.read_text()))
     assert len(lines) > 20
-    assert {slug(line) for line in lines} <= page.anchors
+    assert {build_slug(line) for line in lines} <= page.anchors
 
 
 @pytest.mark.parametrize("patch", range(3))

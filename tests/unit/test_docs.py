@@ -22,9 +22,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 # Read by libraries, not by us.
 FOREIGN = {"SSL_CERT_FILE", "HF_HOME", "HF_HUB_OFFLINE", "PIP_EXTRA_INDEX_URL", "LOCAL_API_KEY"}
 FOREIGN |= {"ANYMAIL_MAILGUN_API_KEY"}  # one of those that django-anymail knows
-FOREIGN |= {"PYTHONPATH", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"}
+FOREIGN |= {"PATH", "PYTHONPATH", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"}
 FOREIGN |= {"RAY_TLS_CA_CERT", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_USE_TLS"}
 FOREIGN |= {"RAY_USAGE_STATS_ENABLED"}
+FOREIGN |= {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"}
 ENDINGS = ["py", "md", "html", "js", "css", "toml", "txt", "yaml", "yml", "jsonl", "json", "sh"]
 TEXT = {"", *(f".{ending}" for ending in ENDINGS)}
 FILE = rf"`((?:[\w.-]+/)+[\w.-]+\.(?:{'|'.join(ENDINGS)}))(?:::(\w+))?`"

@@ -13,7 +13,12 @@ GROUNDS = ("--bg", "--surface", "--sunken")
 WORDS = [
     *((word, ground) for word in ("--text", "--muted", "--accent") for ground in GROUNDS),
     *((f"--{name}", ground) for name in ("fooled", "held", "danger") for ground in GROUNDS[:2]),
-    *((f"--{name}", f"--{name}-bg") for name in ("fooled", "held", "danger", "accent")),
+    *((f"--{name}", f"--{name}-bg") for name in ("fooled", "held", "danger", "accent", "info")),
+    *(
+        ("--text", ground)
+        for ground in ("--selected", "--win-1", "--win-2", "--lose-1", "--lose-2")
+    ),
+    *(("--accent", ground) for ground in ("--selected",)),
     ("--on-accent", "--accent"),
     ("--bg", "--text"),
 ]
@@ -21,6 +26,7 @@ MARKS = [
     *(("--control", ground) for ground in GROUNDS),
     *((f"--series-{n}", ground) for n in range(1, 5) for ground in GROUNDS[:2]),
     *((f"--task-{n}", "--surface") for n in range(1, 7)),
+    *((mark, ground) for mark in ("--others", "--ink-series") for ground in GROUNDS[:2]),
 ]
 
 

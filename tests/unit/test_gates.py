@@ -11,7 +11,7 @@ import pytest
 from openpyxl import Workbook
 
 from annotation.writing.forms import ComponentForm
-from core.text.words import composed
+from core.text.words import compose
 from evaluation.isolation.inference.elsewhere import read_lines
 from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.test_sets.parsing import SetRow, read_set
@@ -88,7 +88,7 @@ def in_predictions(text: str, folder: Path) -> str:
     path.write_text(json.dumps({"id": "e", "output": {"answer": text}}) + "\r\n\r\n", newline="")
     for line in read_lines(path):
         answers.take(line)
-    (found,) = answers.in_order()
+    (found,) = answers.iterate_in_order()
     assert found is not None
     return str(found.value)
 
@@ -100,7 +100,7 @@ def from_target(text: str, _: Path) -> str:
 
 def in_turns(text: str, _: Path) -> str:
     talk = Component(name="it", type="chat")
-    (turn,) = Chat().kept(talk, [{"role": "user", "text": text}])
+    (turn,) = Chat().normalise(talk, [{"role": "user", "text": text}])
     return str(turn["text"])
 
 
@@ -125,5 +125,5 @@ def test_every_gate_stores_the_same_text(gate: str, tmp_path: Path) -> None:
     for text in HARD:
         found = GATES[gate](text, tmp_path)
         stored = {*found.values()} if isinstance(found, Mapping) else {found}
-        assert stored == {composed(text)}
-        assert "\r" not in composed(text)
+        assert stored == {compose(text)}
+        assert "\r" not in compose(text)

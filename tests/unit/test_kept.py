@@ -70,8 +70,8 @@ def test_no_more_pieces_are_kept_than_the_most(monkeypatch):
     monkeypatch.setattr(kept, "MAX_COMBINATIONS", 3)
     page = template("{% kept n=n %}{{ n }}{% endkept %}")
     assert [render(page, n=n) for n in range(8)] == [str(n) for n in range(8)]
-    (node,) = page.nodelist.get_nodes_by_type(kept.KeptNode)
-    assert len(node._kept) <= 3
+    (node,) = page.nodelist.get_nodes_by_type(kept.CachedNode)
+    assert len(node._cached_output) <= 3
 
 
 @pytest.mark.parametrize("tag", ["kept a", "kept a=a other b=b", "kept a=a filled b"])

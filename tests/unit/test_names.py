@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text.names import UnfitName, clean_name, skeleton, visible
+from core.text.names import UnfitName, build_skeleton, clean_name, remove_invisible_characters
 
 LOOK_ALIKE = [
     ("раypal", "paypal"),  # Cyrillic er and a
@@ -43,24 +43,24 @@ UNFIT = [
 
 @pytest.mark.parametrize(("one", "other"), LOOK_ALIKE)
 def test_these_look_alike(one: str, other: str) -> None:
-    assert skeleton(one) == skeleton(other)
+    assert build_skeleton(one) == build_skeleton(other)
 
 
 @pytest.mark.parametrize(("one", "other"), APART)
 def test_these_do_not(one: str, other: str) -> None:
-    assert skeleton(one) != skeleton(other)
+    assert build_skeleton(one) != build_skeleton(other)
 
 
 @pytest.mark.parametrize("name", FIT)
 def test_names_of_many_scripts_are_taken_as_they_are(name: str) -> None:
-    assert clean_name(name) == visible(name) == name
+    assert clean_name(name) == remove_invisible_characters(name) == name
 
 
 @pytest.mark.parametrize("name", UNFIT)
 def test_what_is_not_shown_is_refused(name: str) -> None:
     with pytest.raises(UnfitName) as error:
         clean_name(name)
-    assert error.value.words % error.value.values == str(error.value)
+    assert error.value.template % error.value.values == str(error.value)
 
 
 def test_spaces_become_single_and_letters_are_composed() -> None:
@@ -83,16 +83,16 @@ def test_a_refusal_names_the_character() -> None:
     ],
 )
 def test_old_names_are_shown_without_what_is_not_seen(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert remove_invisible_characters(text) == shown
 
 
 @given(st.text(max_size=20))
 def test_a_skeleton_is_its_own_and_survives_cleaning(text: str) -> None:
-    found = skeleton(text)
-    assert skeleton(found) == found
+    found = build_skeleton(text)
+    assert build_skeleton(found) == found
     try:
         name = clean_name(text)
     except UnfitName:
         return
-    assert clean_name(name) == name == visible(name)
-    assert skeleton(name) == found
+    assert clean_name(name) == name == remove_invisible_characters(name)
+    assert build_skeleton(name) == found

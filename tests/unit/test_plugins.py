@@ -22,7 +22,7 @@ class Shout(Mean):
     name = "shout"
     title = "Shout"
 
-    def statistic(self, value, row):
+    def compute_statistic(self, value, row):
         return float(value is not None and str(value).isupper())
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from annotation.models import Example
-from core.web.throttles import AN_HOUR
+from core.web.throttles import REQUESTS_PER_HOUR
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.communities.models import CommunityProposal, CommunityTask
 from dynabench.webhooks.models import Delivery
@@ -45,8 +45,8 @@ def states(heading):
 
 
 def value(words):
-    """`16 MiB` as a number of bytes, `15 minutes` as seconds."""
-    number, _, unit = words.partition(" ")
+    """`16 MiB` as a number of bytes, `15 minutes` as seconds, `5%` as a share."""
+    number, unit = re.fullmatch(r"([\d,.]+) ?(\D*)", words).groups()
     return float(number.replace(",", "")) * UNITS[unit]
 
 
@@ -80,8 +80,9 @@ def test_the_limits_of_people():
         limits.share_of_round,
         limits.share_of_votes,
         battles.per_day,
+        battles.answers,
         WRITING_TIME.total_seconds(),
-        AN_HOUR["try-out"],
+        REQUESTS_PER_HOUR["try-out"],
         settings.SUBMISSIONS_PER_DAY,
         settings.REFUSED_SUBMISSIONS_PER_DAY,
     ]

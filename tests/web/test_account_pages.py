@@ -196,3 +196,19 @@ def test_tab_goes_from_the_address_to_the_password(client):
     assert places == sorted(places)
     assert page.count("/password/reset/") == 1
     assert "id_password_helptext" not in page
+
+
+def test_the_page_to_sign_up_has_one_button_for_it(client, db):
+    link = 'href="/accounts/signup/"'
+    assert link in client.get("/").text.split("<main")[0]
+    header, content = client.get("/accounts/signup/").text.split("<main")
+    assert link not in header
+    assert content.count('id="sign-up"') == 1
+    assert client.get("/accounts/login/").text.split("<main")[0].count("button quiet") >= 1
+
+
+def test_an_address_that_is_not_there_offers_to_sign_in(client, as_alice, db):
+    (link,) = re.findall(r'id="sign-in-here" href="([^"]*)"', Client().get("/nowhere/").text)
+    assert link.startswith("/accounts/login/?next=")
+    assert "nowhere" in link
+    assert 'id="sign-in-here"' not in as_alice.get("/nowhere/").text

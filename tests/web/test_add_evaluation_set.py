@@ -79,7 +79,7 @@ def test_wrong_lines_are_named_and_nothing_is_stored(task, file):
         ("nothing", "a", "no task 'nothing'. Tasks: sentiment"),
         ("sentiment", "a b", "letters a-z"),
         ("sentiment", "control", "choose another"),
-        ("sentiment", "round-1", "choose another"),
+        ("sentiment", "round-1", "Choose another"),
     ],
 )
 def test_names_that_are_refused(code, name, words, task, file):
@@ -145,7 +145,7 @@ import django
 django.setup()
 import pyarrow.parquet
 from evaluation.test_sets.parsing import SetFile
-from evaluation.test_sets.writing import _write
+from evaluation.test_sets.writing import _write_file
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL_FOLDER
 
@@ -156,7 +156,7 @@ def peak():  # not of getrusage, which starts at the parent's
 folder = Path(sys.argv[1])
 config = load_config((OFFICIAL_FOLDER / "sentiment" / "task.yaml").read_text())
 before = peak()
-written = _write(SetFile(folder / sys.argv[2], sys.argv[2], config), folder)
+written, _, _ = _write_file(SetFile(folder / sys.argv[2], sys.argv[2], config), folder)
 print(written.size, peak() - before)
 """
 

@@ -5,8 +5,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from core.accounts.models import LogEntry
-from evaluation.training.reference import ABOUT
-from leaderboard.board.matrix import score_matrix
+from evaluation.training.reference import ABOUT_MODEL
+from leaderboard.board.matrix import read_matrix
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.services import store_anchor_costs
 from leaderboard.board.tables import build_board_table
@@ -38,12 +38,12 @@ HERE = {"bag-of-words": {"throughput": 200.0, "memory": 1.0},
 def test_costs_measured_here_are_versions_and_change_the_scale(task):
     fill_board(task)
     shipped_scale = build_board_table(
-        task, score_matrix(task), rank_board(score_matrix(task), SPEED)
+        task, read_matrix(task), rank_board(read_matrix(task), SPEED)
     )["anchors"]
     assert shipped_scale["costs"] == 0
     for version in (1, 2):
         store_anchor_costs(task=task, runner="process", rows=HERE)
-        matrix = score_matrix(task)
+        matrix = read_matrix(task)
         found = build_board_table(task, matrix, rank_board(matrix, SPEED))["anchors"]
         assert (found["version"], found["costs"]) == (shipped_scale["version"], version)
         assert found["scales"]["throughput"] == {"low": 0.2, "high": 200.0}
@@ -56,7 +56,7 @@ def test_a_reader_hears_where_speed_and_memory_were_measured(task):
     fill_board(task)
 
     def told():
-        matrix = score_matrix(task)
+        matrix = read_matrix(task)
         return [one for one in rank_board(matrix, SPEED).notices if "measure_anchors" in one]
 
     assert len(told()) == 1
@@ -77,17 +77,17 @@ def test_the_command_measures_each_reference_model(task, monkeypatch, capsys):
             "throughput": {"examples_per_second": 50.0}, "memory": {"peak_bytes": 2**30},
         }  # fmt: skip
 
-    monkeypatch.setattr(measure_anchors.Command, "_report", report)
+    monkeypatch.setattr(measure_anchors.Command, "_run_reference_model", report)
     call_command("measure_anchors", "nli", "--runner", "process")
-    assert asked == [(name, "process") for name in ABOUT]
+    assert asked == [(name, "process") for name in ABOUT_MODEL]
     kept = Board.objects.get(task=task).anchor_costs
     assert (kept["version"], kept["runner"]) == (1, "process")
-    assert kept["rows"] == {name: {"throughput": 50.0, "memory": 1.0} for name in ABOUT}
+    assert kept["rows"] == {name: {"throughput": 50.0, "memory": 1.0} for name in ABOUT_MODEL}
     with pytest.raises(CommandError):
         call_command("measure_anchors", "vqa")
     monkeypatch.setattr(
         measure_anchors.Command,
-        "_report",
+        "_run_reference_model",
         lambda *_: {"outcome": "oom", "sentence": "Too big.", "perturbations": {}},
     )
     with pytest.raises(CommandError, match="oom"):

@@ -39,7 +39,7 @@ def duel():
 
 
 def ranking(text):
-    return re.findall(r'<th scope="row">([^<]+)</th>', text)
+    return re.findall(r'<th scope="row" class="name" title="[^"]+">([^<]+)</th>', text)
 
 
 def test_the_models_stand_by_rank_then_by_strength(client, duel):
@@ -47,9 +47,23 @@ def test_the_models_stand_by_rank_then_by_strength(client, duel):
     models = response.context["kept"].numbers["models"]
     names = [one["name"] for one in models]
     assert set(names) == {"a", "b", "c"}
-    assert ranking(response.text) == names * 2
+    assert ranking(response.text) == names
+    numbered = [f"{n} {name}" for n, name in enumerate(names, 1)]
+    assert (
+        re.findall(r'<th scope="row" title="[^"]+"><span class="two-lines">([^<]+)<', response.text)
+        == numbered
+    )
     assert [m["strength"] for m in models] == sorted((m["strength"] for m in models), reverse=True)
-    assert response.text.count('class="whisker"') == 3
+    assert response.text.count('class="row-plot"') == 3
+
+
+def test_the_tasks_page_has_the_best_models_in_the_boards_order(client, duel):
+    assert "ranked" in client.get("/t/duel/").context  # nothing is computed for it
+    response = client.get(URL)
+    models = response.context["kept"].numbers["models"]
+    page = client.get("/t/duel/")
+    assert page.context["ranked"] == [(one["name"], one["rank"]) for one in models]
+    assert all(f'<th scope="row" dir="auto">{one["name"]}</th>' in page.text for one in models)
 
 
 def test_the_matrix_holds_the_shares_of_wins(client, duel):
@@ -60,6 +74,27 @@ def test_the_matrix_holds_the_shares_of_wins(client, duel):
     assert wins[at["a"]][at["c"]] == 1
     assert wins[at["c"]][at["b"]] == pytest.approx(0.75)
     assert wins[at["a"]][at["a"]] is None
+
+
+def test_shares_of_few_battles_have_no_colour(client, duel):
+    page = client.get(URL).text
+    assert 'class="thin"' in page
+    assert "win-2" not in page
+    compare(duel, *(f"v{n} a c left" for n in range(12)))
+    cache.clear()
+    assert page.count('class="thin"') > client.get(URL).text.count('class="thin"')
+    assert 'class="win-2"' in client.get(URL).text
+
+
+def test_the_ranking_is_the_file_of_a_chart(client, duel):
+    page = client.get(URL)
+    for format, begin in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        address = f"{URL}chart/strengths.{format}"
+        assert address in page.text
+        assert client.get(address).content.startswith(begin)
+    assert page.context["finding"] in client.get(f"{URL}chart/strengths.svg").text
+    make_arena("empty")
+    assert client.get("/t/empty/arena/chart/strengths.svg").status_code == 404
 
 
 def test_only_the_first_ten_are_in_the_matrix(client, duel):
@@ -97,7 +132,7 @@ def test_a_model_that_none_connects_has_no_rank(client, duel):
     compare(duel, "w1 x y left")
     response = client.get(URL)
     assert [one["name"] for one in response.context["kept"].numbers["models"]][3:] == ["x", "y"]
-    assert response.text.count('class="whisker"') == 3
+    assert response.text.count('class="row-plot"') == 3
     assert "x, y" in response.context["notices"][0]
 
 
@@ -162,7 +197,7 @@ def test_the_leaderboards_address_leads_there(client, duel):
 @pytest.mark.parametrize(
     "path",
     [
-        *("write/", "try/", "judge/", "submit/", "models/", "rounds/"),
+        *("write/", "try/", "judge/", "submit/", "models/"),
         *("people/", "numbers.json", "numbers.csv", "rounds/1/data/", "leaderboard/embed/"),
         *("leaderboard/forks/", "leaderboard/compare/", "leaderboard/rounds/"),
     ],

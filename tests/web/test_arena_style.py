@@ -43,7 +43,7 @@ def test_an_arena_of_three_models_ranks_as_expected(settings):
             fight(
                 task,
                 voter,
-                lambda b, pick=pick: pick(SIDES, key=lambda s: worth[b.contestant(s).name]),
+                lambda b, pick=pick: pick(SIDES, key=lambda s: worth[b.get_contestant(s).name]),
                 prompt="2 + 2",
             )
     found = report()

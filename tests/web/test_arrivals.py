@@ -18,7 +18,7 @@ from core.files.bounded import Bounds
 from evaluation import jobs
 from evaluation.api.runs import convert_predictions
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
-from evaluation.heartbeat import CHUNK_BYTES, BeatingFile, no_beat
+from evaluation.heartbeat import CHUNK_BYTES, BeatingFile, skip_beat
 from evaluation.isolation.inference import precheck
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
@@ -86,7 +86,7 @@ def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version, monke
     assert {run.suite for run in submission.runs.all()} == {"plain", *task.config.metrics.deltas}
     assert set(submission.runs.values_list("version", "requested_by")) == {(version.pk, alice.pk)}
     assert not Upload.objects.exists()
-    with open_model(submission, submission, no_beat) as (model, _):
+    with open_model(submission, submission, skip_beat) as (model, _):
         assert (model.folder / "config.json").exists()
         assert {*model.fields} == {"premise", "hypothesis"}
         assert (model.output, {*model.labels}) == ("label", {*LABELS})
@@ -127,7 +127,7 @@ def test_stored_files_that_changed_are_not_run(task, alice, folder, monkeypatch)
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     Submission.objects.filter(pk=submission.pk).update(digest="0" * 64)
     submission.refresh_from_db()
-    with pytest.raises(CannotFetch), open_model(submission, submission, no_beat):
+    with pytest.raises(CannotFetch), open_model(submission, submission, skip_beat):
         pass
 
 
@@ -153,8 +153,12 @@ def test_a_refused_file_names_the_member_and_is_thrown_away(task, alice, folder,
     ("bounds", "written", "said"),
     [
         (Bounds(), b"[" * 200_000, "dynabench.json is not JSON"),
-        (Bounds(memory_bytes=50 * MIB), b"[" + b"[]," * 2_000_000 + b"[]]", bounded.TOO_LARGE),
-        (Bounds(seconds=0), b"{}", bounded.TOO_LONG),
+        (
+            Bounds(memory_bytes=50 * MIB),
+            b"[" + b"[]," * 2_000_000 + b"[]]",
+            bounded.TOO_LARGE_MESSAGE,
+        ),
+        (Bounds(seconds=0), b"{}", bounded.TOO_LONG_MESSAGE),
     ],
 )
 def test_what_a_check_cannot_bear_is_refused_and_counts(
@@ -311,7 +315,7 @@ def test_a_hub_id_is_fetched_at_its_commit_and_never_from_a_folder_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "org" / "name").mkdir(parents=True)
     submission = checked(hand_in(task, alice, "hub", source="org/name", revision=COMMIT))
-    assert asked == [("org/name", COMMIT, spec.HUB_FILES, False)]
+    assert asked == [("org/name", COMMIT, spec.HUB_FILE_PATTERNS, False)]
     assert (submission.state, submission.error) == (State.DONE, "")
     with tarfile.open(fileobj=submission.file.open("rb")) as kept:
         assert "config.json" in kept.getnames()
@@ -403,7 +407,7 @@ def test_ids_of_another_set_are_told_in_one_line(task, alice, version, name, sai
 def test_a_file_of_rubbish_ends_after_some_lines(task, alice, version):
     submission = predictions(task, alice, version, b"rubbish\n" * 1000)
     named = submission.error.split("lines ", 1)[1].split(".")[0].split(", ")
-    assert [int(line) for line in named] == [*range(2, precheck.MOST_PROBLEMS + 1)]
+    assert [int(line) for line in named] == [*range(2, precheck.MAX_PROBLEMS + 1)]
 
 
 # Which examples

@@ -6,16 +6,16 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Attempt, Example
-from evaluation.dataset_releases.rows import Freezer, select_releasable
+from evaluation.dataset_releases.rows import Freezer, select_releasable_examples
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, open_form, signed_in
 from tests.web.conftest import HTMX
-from validation.decisions.consensus_rows import policy_of
-from validation.decisions.replay import replay
-from validation.judging.wording import OF_MODEL
+from validation.decisions.consensus_rows import get_policy
+from validation.decisions.replay import replay_policy
+from validation.judging.wording import MODEL_ANSWERS
 from validation.models import Consensus
-from validation.statistics.counts import target_right
+from validation.statistics.counts import build_target_right
 
 TASK = """
 version: 1
@@ -96,7 +96,7 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
     consensus = Consensus.objects.get()
     stored = consensus.verdict, consensus.is_verified, consensus.is_validated_error
     assert stored == (answer, verified, error)
-    (case,) = replay(ask, policy_of(ask))  # the whole round replay says the same
+    (case,) = replay_policy(ask, get_policy(ask))  # the whole round replay says the same
     assert (case.status.is_verified, case.status.is_validated_error) == (verified, error)
 
 
@@ -106,7 +106,7 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
 )
 def test_a_release_names_the_models_answer_as_right_only_if_it_is(ask, alice, claim, answer, label):
     judges(written(alice, claim), answer)
-    ((frozen,),) = Freezer(ask).chunks(select_releasable(ask))
+    ((frozen,),) = Freezer(ask).iterate_chunks(select_releasable_examples(ask))
     assert (frozen.row["label"], frozen.row["model_wrong"]) == (label, claim == "wrong")
 
 
@@ -174,9 +174,9 @@ def test_owner_and_author_read_what_was_judged(ask, alice, bob):
     example = written(alice, "wrong")
     judges(example, "incorrect")
     page = ok(signed_in(bob).get(f"/own/ask/review/{example.uuid}/"))
-    assert page.context["decided"] == OF_MODEL["incorrect"]
+    assert page.context["decided"] == MODEL_ANSWERS["incorrect"]
     mine = ok(signed_in(alice).get("/me/"))
-    assert OF_MODEL["incorrect"] in mine.text
+    assert MODEL_ANSWERS["incorrect"] in mine.text
 
 
 def test_where_no_model_was_asked_the_example_is_judged(ask, alice):
@@ -195,8 +195,8 @@ def test_where_no_model_was_asked_the_example_is_judged(ask, alice):
 
 def test_correct_says_that_the_target_is_right_whatever_its_author_says():
     choices = [("", "correct"), ("", "incorrect"), ("", "flagged")]
-    assert target_right(choices, "fooled", None, True) == [True, False, None]
-    assert target_right(choices, "fooled", None, False) == [False, None, None]
+    assert build_target_right(choices, "fooled", None, True) == [True, False, None]
+    assert build_target_right(choices, "fooled", None, False) == [False, None, None]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,11 @@ def test_a_pattern_decides_and_judges_confirm_it(alice, db, pattern, outcome, an
     assert AUTHOR_SAID not in after.text
     consensus = Consensus.objects.get()
     assert (consensus.verdict, consensus.is_verified) == (answer, verified)
-    frozen = [row for chunk in Freezer(round).chunks(select_releasable(round)) for row in chunk]
+    frozen = [
+        row
+        for chunk in Freezer(round).iterate_chunks(select_releasable_examples(round))
+        for row in chunk
+    ]
     assert [one.row["model_wrong"] for one in frozen] == [outcome == "fooled"] * verified
 
 
@@ -279,10 +283,10 @@ def test_votes_from_before_keep_their_meaning_when_attempts_are_asked_about(alic
     task = Task.objects.get()
     task.config_text = task.config_text.replace("reveal: false", "asks: attempt")
     task.save()
-    (case,) = replay(Round.objects.get(), policy_of(Round.objects.get()))
+    (case,) = replay_policy(Round.objects.get(), get_policy(Round.objects.get()))
     assert {"verdict": case.status.verdict, "is_verified": case.status.is_verified} == before
     mine = ok(signed_in(alice).get("/me/"))
-    assert OF_MODEL["correct"] in mine.text
+    assert MODEL_ANSWERS["correct"] in mine.text
 
 
 def test_writers_are_asked_in_the_words_of_the_task(ask, alice):

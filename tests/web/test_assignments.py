@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotation.models import Example
 from annotation.refusals import CapReached
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Invalid, Refused
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.models import Duty, TaskMember
@@ -19,7 +19,7 @@ from tests.support.writing import open_form
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging import gold
-from validation.judging.assignments import progress_of
+from validation.judging.assignments import list_assignment_rows
 from validation.judging.queue_services import fill_queue
 from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import JudgeLease, QueueItem, Validation
@@ -53,7 +53,7 @@ def ask(nli, owner, people=(), **what):
 
 def judge_all(nli, user, most=100):
     """Judge what one is given; which examples those were."""
-    seen, me = [], annotator_of(user)
+    seen, me = [], get_annotator(user)
     while len(seen) < most and (lease := lease_next(validator=me, task=nli.task)):
         cast_validation(validator=me, example=lease.example, vote=NEUTRAL)
         seen.append(lease.example_id)
@@ -65,8 +65,10 @@ def test_shares_split_the_queue_with_overlap(nli, owner, judges, forty):
     seen = [judge_all(nli, user) for user in judges]
     assert sorted(chain(*seen)) == sorted(2 * [one.pk for one in forty])
     assert all(seen)
-    found = {one.assignment.person: one.standing for one in progress_of(Duty.objects.all())}
-    assert [found[user].done for user in judges] == [len(mine) for mine in seen]
+    found = {
+        one.assignment.person: one.progress for one in list_assignment_rows(Duty.objects.all())
+    }
+    assert [found[user].done_count for user in judges] == [len(mine) for mine in seen]
     assert all(one.is_done for one in found.values())
     assert [assignment.share for assignment in assignments] == pytest.approx([1 / 3] * 3)
 
@@ -78,8 +80,8 @@ def test_places_of_a_share_are_kept_until_its_day_is_over(nli, owner, judges, fo
     assert len(judge_all(nli, stranger)) == 40
     another = UserFactory()
     assert judge_all(nli, another) == []
-    skipped = lease_next(validator=annotator_of(first), task=nli.task).example
-    skip_example(validator=annotator_of(first), example=skipped)
+    skipped = lease_next(validator=get_annotator(first), task=nli.task).example
+    skip_example(validator=get_annotator(first), example=skipped)
     assert judge_all(nli, another) == [skipped.pk]
     assert len(judge_all(nli, second)) == 40
     Duty.objects.update(due_on=timezone.now().date() - timedelta(days=1))
@@ -89,7 +91,7 @@ def test_places_of_a_share_are_kept_until_its_day_is_over(nli, owner, judges, fo
 
 def test_a_number_is_no_more_than_that_with_gold_and_late_answers(nli, owner, judges, forty):
     first, second = judges[:2]
-    me = annotator_of(first)
+    me = get_annotator(first)
     (assignment,) = ask(nli, owner, [first], amount=3, round=nli)
     ask(nli, owner, amount=5)
     assert len(judge_all(nli, first, most=2)) == 2
@@ -111,7 +113,7 @@ def test_a_number_is_no_more_than_that_with_gold_and_late_answers(nli, owner, ju
 
 def test_no_place_is_kept_for_a_closed_account(nli, owner, judges, forty):
     ask(nli, owner, judges, overlap=3)
-    stranger = annotator_of(UserFactory())
+    stranger = get_annotator(UserFactory())
     assert lease_next(validator=stranger, task=nli.task) is None
     judges[0].is_active = False
     judges[0].save()
@@ -121,7 +123,7 @@ def test_no_place_is_kept_for_a_closed_account(nli, owner, judges, forty):
 def test_nobody_is_given_their_own_or_exceeds_a_cap(nli, owner, judges, forty):
     first = judges[0]
     own = Example.objects.filter(pk__in=[one.pk for one in forty[:20]])
-    own.update(annotator=annotator_of(first))
+    own.update(annotator=get_annotator(first))
     ask(nli, owner, [first], share=1.0)
     assert set(judge_all(nli, first)) == {one.pk for one in forty[20:]}
     assert judge_all(nli, owner) == []
@@ -171,8 +173,8 @@ def test_who_loses_the_role_keeps_what_they_did_and_is_asked_no_more(nli, owner,
     assert len(judge_all(nli, judges[0])) == 2
     removed, changed = nli.task.members.filter(user__in=judges[:2]).order_by("pk")
     changed.role = "reviewer"
-    change_members(task=nli.task, actor=owner, removed=[removed], changed=[changed])
-    assert [assignment.person for assignment in Duty.objects.standing()] == judges[2:]
+    change_members(task=nli.task, actor=owner, removed_members=[removed], changed_members=[changed])
+    assert [assignment.person for assignment in Duty.objects.select_current()] == judges[2:]
     assert Validation.objects.count() == 2
 
 
@@ -190,7 +192,7 @@ def test_writers_are_asked_for_a_number_and_no_more(nli, owner, client):
     assert client.post(WRITE, second).status_code == 429
     assert Example.objects.count() == 1
     [row] = client.get(MINE).context["rows"]
-    assert (row.state, row.standing.done) == ("done", 1)
+    assert (row.state, row.progress.done_count) == ("done", 1)
 
 
 def test_owners_set_change_and_end_them_on_pages(nli, as_alice, owner, judges, forty):
@@ -219,7 +221,7 @@ def test_owners_set_change_and_end_them_on_pages(nli, as_alice, owner, judges, f
     fill_queue(round=nli)
     rows = as_alice.get(OWN).context["rows"]
     assert [row.assignment.person for row in rows[-1:]] == [None]
-    assert sum(row.standing.wanted for row in rows[:3]) == 80
+    assert sum(row.progress.required_count for row in rows[:3]) == 80
     for row in rows:
         assert as_alice.post(f"{OWN}{row.assignment.pk}/end/").url == OWN
     assert {row.state for row in as_alice.get(OWN).context["rows"]} == {"over"}
@@ -235,7 +237,7 @@ def test_a_person_sees_what_is_asked_in_all_tasks(nli, qa, owner, judges, forty,
     set_assignments(task=qa.task, actor=owner, kind="judge", people=(), amount=2, due_on=None)
     client.force_login(first)
     rows = client.get(MINE).context["rows"]
-    assert [(one.assignment.task, one.state, one.standing.done) for one in rows] == [
+    assert [(one.assignment.task, one.state, one.progress.done_count) for one in rows] == [
         (nli.task, "open", 0), (qa.task, "open", 0),
     ]  # fmt: skip
     page = client.get("/t/nli/judge/").text
@@ -243,15 +245,15 @@ def test_a_person_sees_what_is_asked_in_all_tasks(nli, qa, owner, judges, forty,
     judge(client, "label:neutral")
     page = client.get(MINE).text
     assert '"/t/nli/judge/"' in page
-    left = client.get(MINE).context["rows"][0].standing.wanted - 1
+    left = client.get(MINE).context["rows"][0].progress.required_count - 1
     assert f"of {left}" not in page
     write(qa, bob, question="Who?", answer="Ada")
-    lease = lease_next(validator=annotator_of(first), task=qa.task)
+    lease = lease_next(validator=get_annotator(first), task=qa.task)
     cast_validation(
-        validator=annotator_of(first), example=lease.example, vote=Vote(verdict="correct")
+        validator=get_annotator(first), example=lease.example, vote=Vote(verdict="correct")
     )
     rows = client.get(MINE).context["rows"]
-    assert [(one.assignment.task, one.standing.done) for one in rows] == [
+    assert [(one.assignment.task, one.progress.done_count) for one in rows] == [
         (nli.task, 1),
         (qa.task, 1),
     ]
@@ -276,10 +278,10 @@ def test_gold_counts_like_a_vote(nli, owner, judges, forty, monkeypatch):
     known = write(nli, UserFactory(), 99)
     override_consensus(example=known, owner=owner, choice=NEUTRAL)
     gold.mark_gold(example=known, owner=owner)
-    monkeypatch.setattr(gold, "is_turn", lambda *_: True)
+    monkeypatch.setattr(gold, "is_gold_turn", lambda *_: True)
     ask(nli, owner, judges[:1], amount=2)
     seen = judge_all(nli, judges[0])
     assert known.pk in seen
     assert len(seen) == 2
-    [mine] = progress_of(Duty.objects.all())
-    assert mine.standing.done == 2
+    [mine] = list_assignment_rows(Duty.objects.all())
+    assert mine.progress.done_count == 2

@@ -4,7 +4,7 @@ import pytest
 
 from annotation.attempts import partial_answers
 from annotation.attempts.partial_answers import build_recorder
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from leaderboard.arena.battles import services, turn_services, views
 from leaderboard.arena.battles.turn_services import list_stream_keys
 from leaderboard.models import Reply, Turn
@@ -40,14 +40,14 @@ def asked(monkeypatch):
         return calls[-1][1]
 
     monkeypatch.setattr(turn_services, "submit_to_pool", call)
-    monkeypatch.setattr(views, "SOON", 0.01)
-    monkeypatch.setattr(partial_answers, "PAUSE", 0)
+    monkeypatch.setattr(views, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(partial_answers, "PAUSE_SECONDS", 0)
     return calls
 
 
 def begun(client, user, task):
     """The page after a message, while both models answer."""
-    services.give_consent(voter=annotator_of(user), task=task, agrees=True)
+    services.give_consent(voter=get_annotator(user), task=task, agrees=True)
     form = client.get(URL).context["form"]
     data = {bound.name: bound.value() or "" for bound in form}
     return ok(client.post(URL, {**data, "prompt": "What is rain?"}, **HTMX)).text
@@ -63,7 +63,7 @@ def test_both_answers_come_side_by_side_and_say_nothing_else(task, alice, bob, a
     client = signed_in(alice)
     page = begun(client, alice, task)
     assert f'data-stream="{STREAM}"' in page
-    _left, right = (one.heard for one in asked[0][0])
+    _left, right = (one.on_text for one in asked[0][0])
     right("Water")
     response = client.get(STREAM)
     events = response.streaming_content
@@ -90,13 +90,13 @@ def test_a_model_that_cannot_stream_keeps_the_other_silent(task, alice, asked):
     silent = {"adapter": "scripted", "options": {"label": "One."}}
     TargetModel.objects.filter(name="m1").update(**silent)
     begun(signed_in(alice), alice, task)
-    assert [one.heard for one in asked[0][0]] == [None, None]
+    assert [one.on_text for one in asked[0][0]] == [None, None]
 
 
 def test_a_failure_ends_the_stream_and_shows_no_half_answer(task, alice, asked):
     client = signed_in(alice)
     begun(client, alice, task)
-    asked[0][0][0].heard("Half of")
+    asked[0][0][0].on_text("Half of")
     events = client.get(STREAM).streaming_content
     next(events)
     asked[0][1].ended.set_result([None, None])

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from annotation.models import GatePass
 from annotation.refusals import CapReached, NotAllowed, StaleForm
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from leaderboard.arena.battles import selectors, services, views
 from leaderboard.arena.battles.voters import list_voters
 from leaderboard.arena.report import compute_report
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    monkeypatch.setattr(views, "SOON", 5)
+    monkeypatch.setattr(views, "POLL_SECONDS", 5)
 
 
 def hidden(response):
@@ -259,7 +259,7 @@ def test_a_model_that_names_itself_is_kept_apart(task, voter):
     battle = fight(task, voter, "left")
     assert (battle.winner, battle.names_itself) == ("left", True)
     assert not Comparison.objects.exists()
-    assert list_voters(task)[0].apart == 1
+    assert list_voters(task)[0].unblinded_votes == 1
 
 
 def test_members_who_know_the_models_do_not_vote(client, task, bob):
@@ -328,7 +328,7 @@ def test_gold_pairs_come_among_others_and_count_for_the_voter_alone(
         winner = battle.good if battle.gold.prompt != "P0" else "tie"
         services.cast_vote(battle=battle, winner=winner, turns=1)
     (found,) = list_voters(task)
-    assert (found.gold, found.right, found.fails) == (6, 5, False)
+    assert (found.gold_answers, found.correct_gold_answers, found.has_failed_gold) == (6, 5, False)
     golds = Battle.objects.filter(gold__isnull=False)
     assert len(set(golds.values_list("gold"))) == golds.count() == 6  # each once
     assert set(golds.values_list("good", flat=True)) == {"left", "right"}
@@ -370,9 +370,10 @@ def test_every_pair_is_drawn_and_the_unknown_one_most(task, voter):
 
 @pytest.mark.parametrize("url", [URL, "/own/duel/arena/"])
 def test_query_count(client, task, bob, url):
-    voter = annotator_of(bob)
+    voter = get_annotator(bob)
     services.give_consent(voter=voter, task=task, agrees=True)
     client.force_login(bob if url == URL else UserFactory(is_superuser=True))
+    client.get("/help/")  # the session is settled
     counts = []
     for _ in range(2):
         send(task, voter)

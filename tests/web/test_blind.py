@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.gold_items import REFRESHER, always, make_gold  # noqa: F401 - a fixture
@@ -74,7 +74,7 @@ def test_an_annotator_takes_part_in_a_hidden_task(as_alice, alice, hidden, bob):
         assert as_alice.get(page).status_code == 200, page
     assert "nli" in as_alice.get("/").text
     judge(as_alice, "label:neutral")
-    assert Validation.objects.get().validator == annotator_of(alice)
+    assert Validation.objects.get().validator == get_annotator(alice)
 
 
 def test_an_annotator_reads_nothing_in_the_admin(as_alice, alice, hidden):
@@ -139,7 +139,7 @@ def test_gold_is_not_mended_once_it_was_told(as_alice, alice, nli, bob, always):
 
 def test_every_door_uses_the_service(nli, bob, alice):
     example = write(nli, bob)
-    validator = annotator_of(alice)
+    validator = get_annotator(alice)
     become(alice, nli.task, Role.VIEWER)
     assert services.lease_next(validator=validator, task=nli.task) is None
     with pytest.raises(blind.NotBlind):

@@ -9,7 +9,7 @@ import pytest
 
 from annotation.models import ShownExample
 from core.errors import Refused
-from evaluation.dataset_releases.cards import _describe_blind_owners
+from evaluation.dataset_releases.cards import _list_blind_judging_periods
 from tasks.contexts import uploads
 from tasks.making.services import make_task
 from tasks.making.templates import load_templates
@@ -20,7 +20,7 @@ from tests.support.judging import decide_many, write
 from tests.support.new_tasks import ada, as_ada  # noqa: F401
 from tests.support.writing import signed_in
 from validation.consensus.consensus import Vote
-from validation.judging.blind_services import begin_blind, end_blind
+from validation.judging.blind_services import begin_blind_judging, end_blind_judging
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, QueueItem, Validation
 
@@ -31,7 +31,7 @@ SWITCH = "/own/mine/access/blind/"
 def mine(ada, settings, tmp_path, monkeypatch):
     settings.NEW_TASKS = "everybody"
     monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
-    return make_task(maker=ada, code="mine", name="Mine", source=load_templates()["labels"])
+    return make_task(creator=ada, code="mine", name="Mine", source=load_templates()["labels"])
 
 
 def bring(client, *rows):
@@ -52,7 +52,7 @@ def vote(user, example, label="positive"):
 
 def test_a_lone_owner_labels_their_texts(mine, ada, as_ada):
     bring(as_ada, {"text": "The soup was cold."}, {"text": "The soup was warm."})
-    assert as_ada.get("/t/mine/judge/").context["may_be_blind"]
+    assert as_ada.get("/t/mine/judge/").context["can_judge_as_owner"]
     assert as_ada.post(SWITCH, {"on": "1"}).url == "/t/mine/judge/"
     for _ in range(2):
         page = as_ada.get("/t/mine/judge/")
@@ -73,7 +73,7 @@ def test_a_lone_owner_labels_their_texts(mine, ada, as_ada):
     begun = BlindJudging.objects.get()
     assert begun.began_at <= begun.noted_at <= begun.ended_at
     dataset = type("Dataset", (), {"round": mine.rounds.get()})
-    assert [one["votes"] for one in _describe_blind_owners(dataset)] == [2]
+    assert [one["votes"] for one in _list_blind_judging_periods(dataset)] == [2]
 
 
 def test_tags_of_rows_are_in_results_and_exports(mine, ada, as_ada):
@@ -106,7 +106,7 @@ def test_what_an_owner_could_read_they_never_judge(mine, ada, as_ada, alice, bob
     for example in (voted,):
         Validation.objects.create(example=example, validator=bob.annotator, label="neutral")
     decide_many([decided], ["neutral"], ada)
-    begin_blind(task=mine, owner=ada)
+    begin_blind_judging(task=mine, owner=ada)
     shown = set(ShownExample.objects.filter(annotator=ada.annotator).values_list("example", "way"))
     told = (voted, decided, examples["It has a label."])
     assert shown == {(one.pk, "role") for one in told}
@@ -116,16 +116,16 @@ def test_what_an_owner_could_read_they_never_judge(mine, ada, as_ada, alice, bob
         cast_validation(validator=ada.annotator, example=lease.example, vote=Vote(label="neutral"))
     assert handed == {bare, late}
     Validation.objects.filter(validator=ada.annotator, example=late).delete()
-    end_blind(task=mine, owner=ada)
+    end_blind_judging(task=mine, owner=ada)
     Validation.objects.create(example=late, validator=bob.annotator, label="positive")
-    begin_blind(task=mine, owner=ada)
+    begin_blind_judging(task=mine, owner=ada)
     with pytest.raises(Refused) as error:
         cast_validation(validator=ada.annotator, example=late, vote=Vote(label="positive"))
     assert error.value.code == "already_shown"
 
 
 def test_labels_that_a_blind_owner_brings_are_known_to_them(mine, ada, as_ada):
-    begin_blind(task=mine, owner=ada)
+    begin_blind_judging(task=mine, owner=ada)
     bring(as_ada, {"text": "One.", "label": "neutral"}, {"text": "Two."})
     lease = lease_next(validator=ada.annotator, task=Task.objects.get())
     assert lease.example.context.fields == {"text": "Two."}
@@ -138,22 +138,22 @@ def test_an_owner_whose_notes_were_interrupted_judges_nothing(mine, ada, as_ada)
     TaskMember.objects.update(is_blind=True)
     assert lease_next(validator=ada.annotator, task=Task.objects.get()) is None
     assert as_ada.get("/own/mine/review/").status_code == 403
-    begin_blind(task=mine, owner=ada)
+    begin_blind_judging(task=mine, owner=ada)
     assert lease_next(validator=ada.annotator, task=Task.objects.get())
 
 
 def test_in_another_role_nobody_stays_blind(mine, ada, as_ada, bob):
     TaskMember.objects.create(task=mine, user=bob, role="owner")
     bring(as_ada, {"text": "One."})
-    begin_blind(task=mine, owner=ada)
+    begin_blind_judging(task=mine, owner=ada)
     member = TaskMember.objects.get(task=mine, user=ada)
     for role in ("viewer", "owner"):
         member.role = role
-        change_members(task=mine, actor=bob, changed=[member])
+        change_members(task=mine, actor=bob, changed_members=[member])
     example = mine.rounds.get().examples.get()
     Validation.objects.create(example=example, validator=bob.annotator, label="neutral")
     assert as_ada.get("/own/mine/review/").status_code == 200
-    begin_blind(task=Task.objects.get(), owner=ada)
+    begin_blind_judging(task=Task.objects.get(), owner=ada)
     assert ShownExample.objects.get().example == example
     assert BlindJudging.objects.filter(ended_at=None).count() == 1
 
@@ -165,14 +165,14 @@ def test_only_members_who_own_a_task_judge_it_blind(mine, alice, nli, bob):
     TaskMember.objects.create(task=mine, user=boss, role="owner")
     signed_in(boss).post(SWITCH, {"on": "1"})
     with pytest.raises(Refused):
-        begin_blind(task=mine, owner=alice)
+        begin_blind_judging(task=mine, owner=alice)
     assert not BlindJudging.objects.exists()
 
 
 def test_examples_by_others_are_hidden_and_judged_after_the_switch(nli, ada, as_ada, bob):
     TaskMember.objects.create(task=nli.task, user=ada, role="owner")
     before = write(nli, bob, 0)
-    begin_blind(task=nli.task, owner=ada)
+    begin_blind_judging(task=nli.task, owner=ada)
     after = write(nli, bob, 1)
     assert lease_next(validator=ada.annotator, task=Task.objects.get()).example == after
     for path in (f"/own/nli/review/{after.uuid}/", f"/own/nli/examples/{after.uuid}/"):

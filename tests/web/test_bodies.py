@@ -8,7 +8,7 @@ import pytest
 from django.core.files.storage import FileSystemStorage
 
 from core.files.storage import disk
-from core.web.outages import outage_of
+from core.web.outages import find_outage
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from evaluation.models import Upload
 from evaluation.test_sets.forms import MAX_FILE_BYTES
@@ -139,9 +139,9 @@ def test_a_connection_that_broke_is_no_fault_of_the_disk(alice):
         def read(self, size):
             raise OSError(errno.EIO, "gone")
 
-    with pytest.raises(UploadRefused, match="connection broke"):
+    with pytest.raises(UploadRefused, match="interrupted"):
         add_piece(begin_upload(alice, "a", 10), 0, Broken())
 
 
 def test_errors_that_are_not_about_storing_stay_errors():
-    assert outage_of(FileNotFoundError(errno.ENOENT, "x")) is None
+    assert find_outage(FileNotFoundError(errno.ENOENT, "x")) is None

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from annotation.models import Example, TargetOutput
 from tasks.models import Context, TargetModel, TargetVersion, Task
 from tests.support.task_reports import by, load, mood, report, row, words  # noqa: F401
-from validation.statistics.counts import BY
+from validation.statistics.counts import GROUPINGS
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -39,7 +39,7 @@ def test_by_the_authors_label(mood):  # noqa: F811
 
 def test_parts_add_up_to_the_round(mood):  # noqa: F811
     whole = report("mood")["rounds"]
-    for name in BY:
+    for name in GROUPINGS:
         found = parts("mood", name)
         for number, one in enumerate(whole, start=1):
             mine = [part for (round, _), part in found.items() if round == number]

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput, TextKey, TextVector
-from annotation.vector_services import keep_vectors
+from annotation.vector_services import store_vectors
 from dynabench.campaigns import services
 from dynabench.campaigns.findings import vector_jobs
 from dynabench.campaigns.models import Campaign, LedgerRow, Place
@@ -23,7 +23,7 @@ from tests.support.judging import answered, write_many
 from validation.models import Consensus, ExampleTag, Validation
 
 pytestmark = pytest.mark.django_db
-PARTS = ["Judges", "Model calls", "Evaluation"]
+PARTS = ["judges", "model_calls", "evaluation"]
 TEXTS = ["Jonas has never been on the ferry at nine.", "The ferry leaves each Tuesday morning."]
 
 
@@ -75,7 +75,7 @@ def encoder(monkeypatch):
     """Answers what it is told, in this process."""
     told = {}
     monkeypatch.setattr(sentences, "compute_encoder_digest", lambda: "one")
-    monkeypatch.setattr(vector_jobs, "bounded", lambda check, bounds: check())
+    monkeypatch.setattr(vector_jobs, "run_bounded", lambda check, bounds: check())
     monkeypatch.setattr(sentences, "embed_texts", lambda texts: [told[text] for text in texts])
     return told
 
@@ -86,7 +86,7 @@ def test_meanings_are_compared_once_a_worker_has_looked(campaign, found, encoder
     rung = []
     monkeypatch.setattr(vector_jobs, "enqueue", lambda *message: rung.append(message))
     cache.clear()
-    assert [vector_jobs.ask_for_vectors() for _ in range(2)] == [1, 0]
+    assert [vector_jobs.enqueue_vector_jobs() for _ in range(2)] == [1, 0]
     Example.objects.filter(pk=found[1].pk).update(inputs={"hypothesis": "Short."})
     _function, task = rung[0]
     vector_jobs.make_vectors(task)
@@ -94,9 +94,9 @@ def test_meanings_are_compared_once_a_worker_has_looked(campaign, found, encoder
     services.credit_due_pay(campaign=campaign)
     assert bonuses() == [100, 100, 0]
     cache.clear()
-    assert vector_jobs.ask_for_vectors() == 0
+    assert vector_jobs.enqueue_vector_jobs() == 0
     monkeypatch.setattr(sentences, "compute_encoder_digest", lambda: "two")
-    assert vector_jobs.ask_for_vectors() == 1  # another encoder: all of it again
+    assert vector_jobs.enqueue_vector_jobs() == 1  # another encoder: all of it again
     vector_jobs.make_vectors(task)
     assert set(TextVector.objects.values_list("encoder", flat=True)) == {"two"}
 
@@ -108,7 +108,7 @@ def test_a_site_without_an_encoder_and_other_languages_compare_words(campaign, f
     campaign.task.config_text = text
     campaign.task.save()
     assert campaign.task.config.language == "de"
-    assert vector_jobs.ask_for_vectors() == 0
+    assert vector_jobs.enqueue_vector_jobs() == 0
     assert services.credit_due_pay(campaign=campaign) == 3  # at once
 
 
@@ -117,20 +117,20 @@ def test_groups_are_alike_in_meaning_too(campaign, found, as_alice):
     url = "/own/nli/campaigns/study/coverage/"
     assert " ×" not in as_alice.get(url).text
     values = [bytes([10, 0]), bytes([8, 3]), bytes([0, 10])]
-    keep_vectors(encoder="one", vectors=dict(zip((one.pk for one in found), values, strict=True)))
+    store_vectors(encoder="one", vectors=dict(zip((one.pk for one in found), values, strict=True)))
     assert "2 ×" in as_alice.get(url).text
 
 
 def test_who_leaves_takes_their_vectors_along(campaign, found):
-    keep_vectors(encoder="one", vectors={one.pk: b"1" for one in found})
+    store_vectors(encoder="one", vectors={one.pk: b"1" for one in found})
     delete_person(user=Place.objects.get().annotator.user)
     assert not TextVector.objects.exists()
-    assert keep_vectors(encoder="one", vectors={one.pk: b"1" for one in found}) == 0
+    assert store_vectors(encoder="one", vectors={one.pk: b"1" for one in found}) == 0
 
 
 def costs(campaign):
     numbers = calculate_numbers(campaign, list_place_rows(campaign))
-    return numbers.parts, numbers.cost_each
+    return numbers.parts, numbers.cost_per_fooling_example
 
 
 def test_the_cost_has_its_parts_and_says_what_is_unknown(nli, campaign, found, as_alice, alice):
@@ -162,8 +162,8 @@ def test_the_cost_has_its_parts_and_says_what_is_unknown(nli, campaign, found, a
     queued_run(model, version, usage={"seconds": 7200.0})
     assert costs(campaign) == ((150, None, None, None), 50)
     page = as_alice.get("/own/nli/campaigns/study/")
-    parts = re.findall(r"<li>\s*([^<:]+):\s*([^<\s]+)", page.text)
-    assert parts[:4] == [("People", "0.50"), *((part, "unknown") for part in PARTS)]
+    parts = re.findall(r'<dd data-part="(\w+)">([^<]+)</dd>', page.text)
+    assert parts == [("people", "0.50 EUR"), *((part, "–") for part in PARTS)]
     Campaign.objects.filter(pk=campaign.pk).update(machine_hour=200)
     campaign.refresh_from_db()
     Place.objects.create(campaign=judges, annotator=voter, expires_at=timezone.now())

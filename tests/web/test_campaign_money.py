@@ -3,8 +3,10 @@
 import pytest
 
 from dynabench.campaigns.forms import MONEY_FIELDS, CampaignForm
-from tasks.models import Task
+from tasks.models import Task, TaskMember
 from tests.support.campaigns import open_campaign
+from tests.support.factories import UserFactory
+from tests.web.conftest import HTMX
 
 ONE = dict.fromkeys(MONEY_FIELDS, "1")
 
@@ -36,5 +38,38 @@ def test_an_amount_is_shown_as_it_was_written(nli):
     form = CampaignForm(instance=campaign, task=nli.task, tasks=Task.objects.none())
     assert form["pay_task"].value() == "1.50"
     assert form["budget"].value() is None
-    closed = {title: is_open for title, _fields, is_open in form.parts if not is_open}
-    assert 0 < len(closed) < len(form.parts)
+
+
+def test_the_form_says_what_a_plan_costs_as_the_services_reckon(nli):
+    plan = {"pay_task": 300, "pay_bonus": 50, "fee_percent": 25, "tax_percent": 20, "each": 4}
+    campaign = open_campaign(nli.task, places=3, kind="write", budget=1000, **plan)
+    form = CampaignForm(instance=campaign, task=nli.task, tasks=Task.objects.none())
+    assert (form.cost.pay, form.cost.total) == (500, 3 * campaign.pay.compute_max_cost(4))
+    assert (form.cost.people, form.cost.people_paid) == (3, 1)
+    wrong = CampaignForm(
+        {"currency": "EUR", "pay_task": "much"}, task=nli.task, tasks=Task.objects.none()
+    )
+    assert wrong.cost is None
+
+
+def test_the_form_lists_what_a_campaign_lacks(nli):
+    form = CampaignForm(task=nli.task, tasks=Task.objects.none())
+    assert {"name", "slug", "ethics", "consent"} <= {part.field for part in form.missing_parts}
+    assert "places" not in {part.field for part in form.missing_parts}
+    names = [field.name for step in form.steps for field in step.fields]
+    assert sorted(names) == sorted(form.fields)
+    assert [step.key for step in form.steps if not step.is_done][:2] == ["work", "consent"]
+
+
+def test_an_estimate_stores_nothing(nli, client):
+    owner = TaskMember.objects.create(task=nli.task, user=UserFactory(), role="owner").user
+    client.force_login(owner)
+    sent = {"estimate": "1", "currency": "EUR", "kind": "judge", "places": 2, "each": 1}
+    sent |= {"pay_accepted": 0, "pay_bonus": 0, "pay_test": 0, "fee_percent": 0, "tax_percent": 0}
+    sent["pay_task"] = "1.50"
+    page = client.post("/own/nli/campaigns/new/", sent, **HTMX)
+    assert page.status_code == 200
+    assert "3.00" in page.text
+    assert 'href="#field-consent"' in page.text
+    assert "<form" not in page.text
+    assert not nli.task.campaigns.exists()

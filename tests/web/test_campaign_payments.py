@@ -165,7 +165,7 @@ def test_what_the_panel_is_to_pay_is_paid_nowhere_else(nli, admin, panel, monkey
         Payment.objects.update(state="sent")  # by another process, which was not refused
         raise PanelRefused("Too many requests.")
 
-    monkeypatch.setattr(Prolific, "bonuses", refused)
+    monkeypatch.setattr(Prolific, "get_bonus_sum", refused)
     send_payments(campaign=campaign)
     assert Payment.objects.get().state == "sent"
     assert plan_bonuses(campaign=campaign, actor=admin) == 0
@@ -183,7 +183,7 @@ def test_a_panel_that_answers_nonsense_stops_no_other_campaign(nli, admin, panel
     late = paid_place(fine, 2, state="submitted")
     late.submitted_at = timezone.now() - timedelta(days=20)
     late.save()
-    monkeypatch.setattr(MechanicalTurk, "bonuses", lambda self, arrival: int("nonsense"))
+    monkeypatch.setattr(MechanicalTurk, "get_bonus_sum", lambda self, arrival: int("nonsense"))
     with pytest.raises(ValueError, match="nonsense"):
         renew_campaigns()
     assert (money(broken), money(fine)) == ([], [101])

@@ -32,7 +32,7 @@ from tests.support.factories import TaskFactory, UserFactory, scripted_target
 from tests.support.judging import answered, judge, write, write_many
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.models import Consensus, Validation
 
 pytestmark = pytest.mark.django_db
@@ -190,7 +190,7 @@ def test_late_work_is_paid_and_a_new_text_asks_again(nli, alice):
 def test_a_budget_reserves_fee_tax_and_bonuses(nli):
     money = {"pay_accepted": 50, "pay_bonus": 100, "fee_percent": 25, "tax_percent": 20}
     campaign = open_campaign(nli.task, places=9, budget=900, **money)
-    assert campaign.pay.most(1) == 450
+    assert campaign.pay.compute_max_cost(1) == 450
     places = [agree(campaign, "first"), agree(campaign, "second")]
     with pytest.raises(place_services.NoPlace):
         agree(campaign, "third")
@@ -324,7 +324,7 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
         voter = Client()
         voter.force_login(UserFactory())
         judge(voter, "label:neutral", **HTMX)
-    derive_all([example])
+    derive_consensus_of_all([example])
     as_alice.post(f"{url}study/settle/")
     campaign.refresh_from_db()
     renew_campaigns()
@@ -340,7 +340,12 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     as_alice.post(f"{url}study/paid/", {"cause": "bank 1"})
     assert as_alice.post(f"{url}study/paid/", {"cause": "bank 1"}).status_code == 422
     numbers = calculate_numbers(campaign, list_place_rows(campaign))
-    assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_each) == (270, 270, 1, 270)
+    assert (numbers.earned, numbers.paid, numbers.fooling, numbers.cost_per_fooling_example) == (
+        270,
+        270,
+        1,
+        270,
+    )
     page = as_alice.get(f"{url}study/places/{place.pk}/").text
     (work,) = re.findall(r'href="(/own/nli/review/examples/[^"]*)"', page)
     assert place.annotator.pseudonym in as_alice.get(work).text
@@ -367,7 +372,7 @@ def test_a_budget_that_pays_nobody_opens_nothing(nli, as_alice, alice):
     assert Campaign.objects.get().state == "draft"
     Campaign.objects.update(budget=150)
     page = as_alice.get("/own/nli/campaigns/study/")
-    assert "pays 1 of 2" in page.text  # said before it is opened
+    assert 'id="budget-covers" data-paid="1"' in page.text  # said before it is opened
     assert 'data-copy="key"' in page.text
     assert api.patch(url, told, format="json").data["numbers"]["people_paid"] == 1
     assert "<code>about</code>" in as_alice.get("/own/nli/campaigns/study/change/").text

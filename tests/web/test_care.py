@@ -8,7 +8,7 @@ import time_machine
 from django.utils import timezone
 
 from annotation.models import Assignment, Example, GatePass
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import scripted_target
 from tests.support.judging import judge, write
 from tests.support.writing import goal_is, open_form
@@ -22,7 +22,7 @@ WRITE = "/t/hate-speech/write/"
 
 @pytest.fixture
 def row(hate, alice):
-    return GatePass.objects.create(annotator=annotator_of(alice), task=hate.task, own_items=2)
+    return GatePass.objects.create(annotator=get_annotator(alice), task=hate.task, own_items=2)
 
 
 @pytest.fixture

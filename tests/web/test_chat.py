@@ -89,6 +89,22 @@ def test_a_conversation_goes_from_the_page_to_the_release(talks, alice, bob):
     assert "- `talk` in `input_json`: a list of turns" in card
 
 
+def test_answers_to_mark_have_the_numbers_of_the_conversation(talks, alice):
+    client = signed_in(alice)
+
+    def numbers_and_mark():
+        context = ok(client.get(URL)).context
+        numbers = [turn["number"] for turn in context["talk"]["turns"] if not turn["is_own"]]
+        assert len(context["form"].fields["talk"].choices) == len(numbers)
+        return numbers, context["form"]["talk"].value()
+
+    say(client, "When did it close?")
+    [only], mark = numbers_and_mark()
+    assert (only, bool(mark)) == (1, True)  # one answer needs no choice
+    say(client, "Are you sure?")
+    assert numbers_and_mark() == ([1, 2], None)
+
+
 def test_a_turn_that_is_sent_twice_is_said_once(talks, alice):
     client = signed_in(alice)
     for _ in range(2):
@@ -155,13 +171,13 @@ def test_what_is_no_answer_is_no_turn(db, alice, said):
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    monkeypatch.setattr(talk_views, "SOON", 5)
+    monkeypatch.setattr(talk_views, "POLL_SECONDS", 5)
 
 
 @pytest.fixture
 def slow(monkeypatch):
     """The answers of a target that takes long, to be set by hand."""
-    monkeypatch.setattr(talk_views, "SOON", 0.01)
+    monkeypatch.setattr(talk_views, "POLL_SECONDS", 0.01)
     asked = []
     monkeypatch.setattr(
         conversation_services,
@@ -189,13 +205,13 @@ def test_a_slow_answer_is_waited_for_and_stored_later(talks, alice, slow):
 
 
 def test_an_answer_is_streamed_as_it_comes(talks, alice, bob, slow, monkeypatch):
-    monkeypatch.setattr(partial_answers, "PAUSE", 0)
+    monkeypatch.setattr(partial_answers, "PAUSE_SECONDS", 0)
     client = signed_in(alice)
     ok(say(client, "When?", **HTMX))
     held = Conversation.objects.get()
     url = f"/talk/{held.assignment_id}/stream/"
     assert signed_in(bob).get(url).status_code == 404
-    keep = partial_answers.build_recorder(partial_answers.build_key(held))
+    keep = partial_answers.build_recorder(partial_answers.build_stream_key(held))
     keep("In")
     stream = client.get(url).streaming_content
     assert next(stream) == b'data: ["In"]\n\n'

@@ -99,9 +99,9 @@ def test_history_with_conversations_comes_in_and_is_released(talks, tmp_path):
         "When?",
         [{"role": "owl", "text": "Hoo"}],
         [{"role": "user"}],
-        [{"role": "user", "text": "When?"}] * 200,
+        [{"role": "user", "text": "When?"}] * 400,
     ],
-    ids=["no list", "no role", "no text", "200 turns"],
+    ids=["no list", "no role", "no text", "400 turns"],
 )
 def test_history_that_is_no_conversation_is_refused_by_line(talks, tmp_path, talk, capsys):
     with pytest.raises(CommandError):

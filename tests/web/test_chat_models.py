@@ -16,8 +16,8 @@ from evaluation.runs.chat.asking import make_meter
 from evaluation.runs.chat.estimate import estimate_cost
 from evaluation.runs.chat.settings import ChatSettings, find_settings_problem, make_chat_settings
 from evaluation.runs.chat.shots import ShotsGone, draw_shots, read_shots
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next, run_again
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run, repeat_run
 from evaluation.submissions.services import change_cap
 from evaluation.test_sets.services import change_set
 from tasks.targets.endpoints.base import Usage
@@ -105,7 +105,7 @@ def test_a_model_that_answers_none_of_five_is_refused(task, alice, version):
 
 
 def test_the_ready_prompt_asks_for_the_label_whatever_people_read(task):
-    assert task.config.component("label").title == "Your label"
+    assert task.config.get_component("label").title == "Your label"
     assert "Give the label.\n" in make_chat_settings(task.config, model="m").instructions
 
 
@@ -118,12 +118,12 @@ def test_what_it_is_asked_with_is_its_identity_and_its_price_is_not(task):
         make_chat_settings(task.config, model="m", temperature=1.0),
         make_chat_settings(task.config, model="m", seed=3),
     ]
-    digests = [each.digest("https://a.example/v1", []) for each in (one, *others)]
-    assert len({*digests, one.digest("https://b.example/v1", [])}) == 7
+    digests = [each.compute_digest("https://a.example/v1", []) for each in (one, *others)]
+    assert len({*digests, one.compute_digest("https://b.example/v1", [])}) == 7
     shots = [{"premise": "A.", "hypothesis": "B.", "label": "neutral"}]
-    assert one.digest("https://a.example/v1", shots) not in digests
+    assert one.compute_digest("https://a.example/v1", shots) not in digests
     paid = make_chat_settings(task.config, model="m", most_cost=1.0, **PRICES)
-    assert paid.digest("https://a.example/v1", []) == digests[0]
+    assert paid.compute_digest("https://a.example/v1", []) == digests[0]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_an_estimate_of_tokens_is_near_what_a_server_would_count(task, version):
 
     chat = make_chat_settings(task.config, model="m")
     endpoint = make_chat_endpoint(task.config, "https://a.example", "", chat)
-    sent = [endpoint.messages(row["inputs"]) for row in read_input_rows(version)]
+    sent = [endpoint.build_messages(row["inputs"]) for row in read_input_rows(version)]
     characters = sum(len(turn["content"]) for turns in sent for turn in turns)
     assert estimate_cost(task, chat).tokens_in == pytest.approx(characters / 4, rel=0.25)
 
@@ -232,13 +232,13 @@ def test_the_cap_ends_a_run_and_a_higher_one_lets_it_be_repeated(task, alice, ve
     assert CALL * 7 <= submission.spent <= CALL * 11 + 1e-9
     asked = len(server.seen)
     assert submission.spent == pytest.approx(CALL * asked)
-    again = run_again(run=run, actor=alice)
+    again = repeat_run(run=run, actor=alice)
     worked(submission)
     again.refresh_from_db()
     assert again.outcome == Outcome.OVER_BUDGET  # nothing is asked while nothing is left
     assert len(server.seen) == asked
     change_cap(submission=submission, actor=alice, most_cost=1.0)
-    last = run_again(run=again, actor=alice)
+    last = repeat_run(run=again, actor=alice)
     worked(submission)
     last.refresh_from_db()
     assert (last.outcome, last.usage["cost"]) == (Outcome.OK, pytest.approx(6 * CALL))
@@ -362,10 +362,10 @@ def test_two_workers_share_one_cap(task, alice, version, server):
     check_submission(submission.pk)
     submission.refresh_from_db()
     other = make_meter(submission)
-    other.note(Usage(4000, 0), 0.1)
-    other.settle()
-    run = claim_next()
-    execute(run)
+    other.record_answer(Usage(4000, 0), 0.1)
+    other.pay_for_tokens()
+    run = claim_next_run()
+    execute_run(run)
     run.refresh_from_db()
     assert run.outcome == Outcome.OVER_BUDGET
     assert EvaluationRun.objects.filter(state="queued").count() == 1

@@ -12,10 +12,11 @@ from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from evaluation.contract import Answer, SetRow
-from evaluation.isolation.inference.evaluate import prediction_line
+from evaluation.isolation.inference.evaluate import build_prediction_line
 from evaluation.models import EvaluationRun
 from evaluation.scoring.paired import compute_mcnemar_p
 from leaderboard.compare import models as comparing
+from leaderboard.compare.outcomes import name_outcome
 from tasks.models import TaskMember
 from tests.support.boards import fill_board
 from tests.support.compared_models import (
@@ -55,14 +56,14 @@ def test_the_win_matrix_leads_to_each_pair(client, task, pair, version):
     answered(same, version, lambda n: n % 8)
     accepted_model(task, name="Not run", is_published=True)
     page = client.get(URL).text
-    (rows,) = tables(page)
-    assert sorted(rows) == [
-        ["Ada", "–", "50%", "100%"],
-        ["Ben", "0%", "0%", "–"],
-        ["Same", "50%", "–", "100%"],
+    *_comparison, rows = tables(page)
+    assert rows == [
+        ["1 Ada", "–", "50%", "100%"],
+        ["2 Same", "50%", "–", "100%"],
+        ["3 Ben", "0%", "0%", "–"],
     ]
     assert f'href="?a={pair[0].pk}&amp;b={pair[1].pk}"' in page
-    assert 'heat-4"' in page
+    assert 'win-2"' in page
     assert 'aria-label="Wins"' not in ask(client, pair).text
 
 
@@ -92,7 +93,14 @@ def tables(page):
 def test_the_form_offers_the_boards_models(client, pair):
     page = client.get(URL).text.partition("<footer")[0]  # where one chooses a language
     assert re.findall(r"<option[^>]*>([^<]+)<", page) == ["Ada", "Ben"] * 2
-    assert 'aria-label="Differences"' not in page
+
+
+def test_without_a_choice_the_best_two_are_compared(client, task, pair, version):
+    answered(accepted_model(task, name="Worst", is_published=True), version, lambda n: False)
+    page = client.get(URL)
+    assert (page.context["first"].name, page.context["second"].name) == ("Ada", "Ben")
+    assert 'aria-label="Differences"' in page.text
+    assert 'aria-label="Differences"' not in client.get(URL, {"a": str(pair[1].pk)}).text
 
 
 @pytest.mark.parametrize(
@@ -110,15 +118,73 @@ def test_metrics_are_tested_on_the_same_examples(client, pair):
     page, context = reply.text, reply.context
     accuracy, f1, *_ = tables(page)[0]
     assert accuracy[:3] == ["round-1 v1, Accuracy", "87.5", "50.0"]
-    assert accuracy[3].startswith("37.5 (")
-    assert accuracy[4:6] == ["Ada is better", "McNemar&#x27;s exact test"]
-    assert accuracy[6].startswith("&lt; 0.0001 (&lt; 0.0001 ")
-    assert f1[5] == "stored resamples"
+    assert accuracy[4] == "Ada +37.5"
+    tests = {row[0]: row[1:] for row in tables(page)[1]}
+    lead, ends, method, p, corrected_p = tests["round-1 v1, Accuracy"]
+    assert lead == "Ada +37.5"
+    assert re.fullmatch(r"[\d.]+ to [\d.]+", ends)
+    assert (method, p, corrected_p) == (
+        "McNemar&#x27;s exact test", "&lt; 0.0001", "&lt; 0.0001"
+    )  # fmt: skip
+    assert tests[f1[0]][2] == "Bootstrap resamples"
     assert all(row[1:3] != ["not run", "not run"] for row in tables(page)[0])
     assert (context["firsts"], context["seconds"]) in ((1, 0), (2, 0))
     backwards = tables(ask(client, pair[::-1]).text)[0][0]
-    assert backwards[3].startswith("-37.5 (")
-    assert backwards[4] == "Ada is better"
+    assert backwards[4] == "Ada +37.5"  # the lead of Ada, whose side is now the other
+
+
+def test_differences_are_drawn_and_are_a_file(client, pair):
+    reply = ask(client, pair)
+    drawn = reply.context["rows"]
+    assert [row.row for row in drawn] == list(reply.context["found"].rows)
+    tested = [row for row in drawn if row.ends]
+    assert tested[0].winner == "Ada"
+    assert tested[0].points == "+37.5"
+    dots = re.findall(r'<svg x="([\d.]+)%" y="50%"><path class="lose dot"', reply.text)
+    assert float(dots[0]) < 50  # to the left, where the first model is better
+    mirrored = ask(client, pair[::-1]).text
+    dots = re.findall(r'<svg x="([\d.]+)%" y="50%"><path class="chosen dot"', mirrored)
+    assert float(dots[0]) > 50
+    query = f"?a={pair[0].pk}&b={pair[1].pk}"
+    for format, begin in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        file = client.get(f"{URL}chart/differences.{format}{query}")
+        assert file.content.startswith(begin)
+    assert client.get(f"{URL}chart/differences.svg?a={pair[0].pk}").status_code == 404
+
+
+def test_a_file_names_the_pair_and_no_words_of_the_request(client, pair):
+    query = f"?a={pair[0].pk}&b={pair[1].pk}"
+    plain = client.get(f"{URL}chart/differences.svg{query}").content
+    assert f"a={pair[0].pk}&amp;b={pair[1].pk}".encode() in plain
+    assert client.get(f"{URL}chart/differences.svg{query}&note=forged").content == plain
+
+
+def test_four_parts_say_who_is_right_and_lead_to_the_examples(client, task, pair):
+    bars = ask(client, pair).context["outcomes"]
+    counts = {part.name: part.count for part in bars[0].parts}
+    assert sum(counts.values()) == ask(client, pair).context["found"].rows[0].test_result.n
+    # Accuracies are both plus the one that only this model has right.
+    total = sum(counts.values())
+    assert (counts["both"] + counts["first"]) / total == 0.875
+    assert (counts["both"] + counts["second"]) / total == 0.5
+    # Which example is right is for those who may see right answers.
+    assert {part.query for part in bars[0].parts} == {""}
+    owner = UserFactory()
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    client.force_login(owner)
+    bars = ask(client, pair).context["outcomes"]
+    for part in bars[0].parts:
+        page = client.get(URL + part.query)
+        listed = [example.grades for example in page.context["page"]]
+        assert len(listed) == min(part.count, comparing.PAGE_EXAMPLES)
+        assert {name_outcome(*grades) for grades in listed} <= {part.name}
+
+
+def test_readers_cannot_list_examples_by_who_is_right(client, pair):
+    usual = ask(client, pair, set="round-1")
+    asked = ask(client, pair, set="round-1", part="both")
+    assert asked.context["part"] == ""
+    assert hypotheses(asked.text) == hypotheses(usual.text)
 
 
 def test_examples_without_their_context_are_not_one_cluster(client, db):
@@ -130,7 +196,7 @@ def test_examples_without_their_context_are_not_one_cluster(client, db):
     pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
     for model, share in zip(pair, (90, 45), strict=True):
         lines = b"".join(
-            prediction_line(f"u{n}", Answer(moods[(n + (n >= share)) % 3])) for n in range(90)
+            build_prediction_line(f"u{n}", Answer(moods[(n + (n >= share)) % 3])) for n in range(90)
         )
         EvaluationRun.objects.create(
             submission=model, version=version, state="done", outcome="ok", runner="process",
@@ -139,18 +205,19 @@ def test_examples_without_their_context_are_not_one_cluster(client, db):
     query = {"a": pair[0].pk, "b": pair[1].pk}
     page = client.get("/t/sentiment/leaderboard/compare/", query).text
     accuracy = next(row for row in tables(page)[0] if row[0] == "round-1 v1, Accuracy")
-    assert accuracy[4:6] == ["Ada is better", "McNemar&#x27;s exact test"]
+    assert accuracy[4] == "Ada +50.0"
+    assert tables(page)[1][0][3] == "McNemar&#x27;s exact test"
 
 
 def test_the_p_is_mcnemars_and_corrected_for_the_table(task, version, pair):
-    from leaderboard.board.matrix import score_matrix
+    from leaderboard.board.matrix import read_matrix
 
-    found = compared(task, score_matrix(task))
+    found = compared(task, read_matrix(task))
     row = next(row for row in found.rows if row.metric == "accuracy")
-    assert row.found.p == compute_mcnemar_p(105, 15)
-    tested = [row for row in found.rows if row.found]
+    assert row.test_result.p == compute_mcnemar_p(105, 15)
+    tested = [row for row in found.rows if row.test_result]
     assert len(tested) == 2
-    assert row.adjusted == pytest.approx(min(1, 2 * row.found.p))
+    assert row.adjusted_p == pytest.approx(min(1, 2 * row.test_result.p))
 
 
 def test_models_that_may_be_equal_show_no_clear_difference(client, task, version):
@@ -168,34 +235,39 @@ def test_examples_of_one_context_are_drawn_together(client, task):
     answered(pair[0], version, lambda n: n % 8)
     answered(pair[1], version, lambda n: n < 120)
     (row, *_) = ask(client, pair).context["found"].rows
-    assert (row.found.clusters, row.found.n) == (40, 240)
+    assert (row.test_result.clusters, row.test_result.n) == (40, 240)
 
 
 def test_slices_are_flagged_and_small_ones_are_not_tested(client, pair):
     page = ask(client, pair)
-    slices = {row[0]: row[1:] for row in tables(page.text)[1]}
+    slices = {row[0]: row[1:] for row in tables(page.text)[2]}
     assert slices.keys() == {"round-1, tag=early", "round-1, tag=late"}
     assert slices["round-1, tag=late"][0] == "120"
-    assert slices["round-1, tag=late"][2:4] == ["Ada is better", "McNemar&#x27;s exact test"]
-    assert slices["round-1, tag=early"][2] == "Ben is better"
+    assert slices["round-1, tag=late"][1].startswith("Ada +")
+    assert slices["round-1, tag=early"][1].startswith("Ben +")
+    tests = {row[0]: row[1:] for row in tables(page.text)[3]}
+    assert tests.keys() == slices.keys()
+    assert tests["round-1, tag=late"][2] == "McNemar&#x27;s exact test"
     assert page.context["found"].small_slices == 20
 
 
 def test_large_sets_are_compared_on_resamples_and_say_so(client, pair, monkeypatch):
     monkeypatch.setattr(comparing, "MAX_EXAMPLES", 239)
     reply = ask(client, pair, set="round-1")
-    assert tables(reply.text)[0][0][4:6] == ["Ada is better", "stored resamples"]
+    row = tables(reply.text)[0][0]
+    assert row[4] == "Ada +37.5"
+    assert tables(reply.text)[1][0][3] == "Bootstrap resamples"
     assert reply.context["found"].unread == ("round-1",)
     assert "Hypothesis" not in reply.text
 
 
 def test_both_ways_agree(task, pair, monkeypatch):
-    from leaderboard.board.matrix import score_matrix
+    from leaderboard.board.matrix import read_matrix
 
-    matrix = score_matrix(task)
-    exact = compared(task, matrix).rows[0].found
+    matrix = read_matrix(task)
+    exact = compared(task, matrix).rows[0].test_result
     monkeypatch.setattr(comparing, "MAX_EXAMPLES", 0)
-    drawn = compared(task, matrix).rows[0].found
+    drawn = compared(task, matrix).rows[0].test_result
     assert drawn.method == "resamples"
     assert drawn.value == pytest.approx(exact.value)
     assert drawn.low == pytest.approx(exact.low, abs=0.03)
@@ -239,7 +311,7 @@ def test_readers_see_where_answers_differ_but_not_which_is_right(client, pair):
     found = hypotheses(page)
     assert found[:3] == [0, 8, 16]
     assert len(found) == comparing.PAGE_EXAMPLES
-    assert "<dt>Right</dt>" not in page
+    assert "<dt data-right>" not in page
     more = hypotheses(ask(client, pair, set="round-1", page=2).text)
     assert not set(found) & set(more)
     assert ask(client, pair, set="round-1", page=50).status_code == 404
@@ -249,22 +321,22 @@ def test_owners_see_what_is_right(client, task, pair):
     owner = UserFactory()
     TaskMember.objects.create(task=task, user=owner, role="owner")
     client.force_login(owner)
-    assert "<dt>Right</dt>" in ask(client, pair, set="round-1").text
+    assert "<dt data-right>" in ask(client, pair, set="round-1").text
 
 
 def test_a_release_shows_everybody_what_is_right_as_the_page_of_wrong_answers_does(
     client, pair, version
 ):
     release_of(version, private_test=True)
-    assert "<dt>Right</dt>" not in ask(client, pair, set="round-1").text
+    assert "<dt data-right>" not in ask(client, pair, set="round-1").text
     version.refresh_from_db()
     version.dataset.options = {}
     version.dataset.save()
     page = ask(client, pair, set="round-1").text
-    assert "<dt>Right</dt>" in page
+    assert "<dt data-right>" in page
     (run,) = pair[0].runs.filter(suite="plain")
     assert client.get(f"/m/{pair[0].pk}/runs/{run.pk}/wrong/").status_code == 200
-    assert re.findall(r"<dt>uid</dt><dd><code>(u\d+)</code>", page)
+    assert re.findall(r"<dt>ID</dt><dd><code>(u\d+)</code>", page)
 
 
 def test_which_of_two_wrong_answers_is_no_clue(client, task, version):
@@ -272,7 +344,9 @@ def test_which_of_two_wrong_answers_is_no_clue(client, task, version):
     pair = [accepted_model(task, name=name, is_published=True) for name in ("Ada", "Ben")]
     answered(pair[0], version, lambda n: False)
     run = answered(pair[1], version, lambda n: False)
-    lines = b"".join(prediction_line(f"u{n}", Answer(LABELS[(n + 2) % 3])) for n in range(240))
+    lines = b"".join(
+        build_prediction_line(f"u{n}", Answer(LABELS[(n + 2) % 3])) for n in range(240)
+    )
     run.predictions.save("q.jsonl.gz", ContentFile(gzip.compress(lines)))
     assert hypotheses(ask(client, pair, set="round-1").text) == [*range(20)]
 
@@ -336,7 +410,7 @@ def test_who_sees_which_models_sets_and_examples(client, task, who):
         text = ask(client, (ada, secret), set=name, mine="1").text
         assert "sealed" not in text
         assert bool(hypotheses(text)) == (name == "public" or (is_editor and name == "private"))
-        assert ("<dt>Right</dt>" in text) == (is_editor and name != "sealed")
+        assert ("<dt data-right>" in text) == (is_editor and name != "sealed")
 
 
 def test_what_cannot_be_compared(client, task, pair):
@@ -375,3 +449,18 @@ def test_query_count_of_comparing(as_alice, task):
     cache.clear()
     assert count(as_alice, url) == few
     check("compare", few)
+
+
+def test_a_dot_lies_on_the_side_of_the_model_that_leads(task, version, pair):
+    from leaderboard.board.matrix import read_matrix
+    from leaderboard.compare.figures import _build_axis_row, build_difference_axis
+
+    names = ("Ada", "Ben")
+    found = compared(task, read_matrix(task))
+    axis = build_difference_axis(found.rows, names)
+    assert [text for _, text in axis.ticks] == [text for _, text in reversed(axis.ticks)]
+    row = next(row for row in found.rows if row.metric == "accuracy")
+    assert row.cell.value > 0  # Ada leads
+    drawn = _build_axis_row(row, names)
+    assert drawn.value < 0  # which is her side
+    assert drawn.text.lstrip("+").startswith(f"{row.cell.value:.1f}")

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from dynabench.manage.activity import count_activity
 from dynabench.manage.round_cards import build_round_cards
 from tasks.models import TaskMember
@@ -19,7 +19,7 @@ from validation.consensus.consensus import Policy
 from validation.judging.services import fill_queue
 from validation.models import Validation
 from validation.rates.terms import TERMS
-from validation.statistics.people import author_statistics
+from validation.statistics.people import list_author_statistics
 
 OUTCOMES = ("fooled", "not_fooled", "undecided")
 VOTES = ((), ("neutral",), ("neutral",) * 3, ("entailment",) * 3)
@@ -30,7 +30,7 @@ VOTES = ((), ("neutral",), ("neutral",) * 3, ("entailment",) * 3)
 def made(nli, alice, bob, few_are_enough):
     """Each outcome with each number of votes; then one retracted, and one by a program."""
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
-    people = [annotator_of(UserFactory()) for _ in range(3)]
+    people = [get_annotator(UserFactory()) for _ in range(3)]
     cases = [(outcome, votes) for outcome in OUTCOMES for votes in VOTES]
     cases += [("fooled", VOTES[2])] * 3
     for number, (outcome, votes) in enumerate(cases):
@@ -73,17 +73,18 @@ def test_every_place_counts_the_same(made, as_alice, bob):
     (card,) = build_round_cards(made.task)
     names = {**in_api, "validated_errors": "catches"}
     assert {names[name]: n for name, n in card.numbers.items() if name in names} == wanted
-    (author,) = author_statistics([made])
+    (author,) = list_author_statistics([made])
     assert (author.tries, author.fooled, author.judged) == tuple(wanted.values())[:3]
     assert (author.validity.value * author.validity.n, author.validity.n) == (
         pytest.approx(wanted["confirmed"]), wanted["decided"],
     )  # fmt: skip
     assert author.vmer.value == pytest.approx(wanted["catches"] / wanted["tries"])
     now = count_activity(made)
-    ((_day, tries, fooled, catches),) = now.days
+    ((_day, tries, fooled, catches, _parts),) = now.days
     assert (tries, fooled, catches) == (wanted["tries"], wanted["fooled"], wanted["catches"])
     sums = [sum(column) for column in list(zip(*now.labels, strict=True))[1:]]
-    assert sums == [wanted["tries"], wanted["confirmed"]]
+    assert sums == [wanted["tries"], wanted["confirmed"], wanted["catches"]]
+    assert (now.parts.tries, now.parts.catches) == (wanted["tries"], wanted["catches"])
 
 
 @pytest.mark.parametrize("is_filled", [False, True])

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluation.contract import BASE_IMAGE, SetRow
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.jobs import run_custom_metric, sweep_all
-from evaluation.judges.custom_metrics.running import MOST_EXAMPLES
+from evaluation.judges.custom_metrics.running import MAX_EXAMPLES
 from evaluation.judges.custom_metrics.services import request_custom_scores
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationSet, Score
 from evaluation.runs import carriers
@@ -113,7 +113,7 @@ def named(task, weight, name="safe"):
     text = task.config_text.replace("also: [macro_f1]", f"also: ['custom:{name}']")
     task.config_text = text.replace("weights: {", f"weights: {{'custom:{name}': {weight}, ")
     task.save(update_fields=["config_text"])
-    assert task.config.metrics.custom == (f"custom:{name}",)
+    assert task.config.metrics.custom_names == (f"custom:{name}",)
 
 
 def values(table, name="custom:safe"):
@@ -128,7 +128,7 @@ def test_from_the_owners_file_to_every_place_of_a_number(
         metric = proposed(mine)
     assert (metric.review, metric.state, metric.trial["failure"]) == ("proposed", "done", "")
     assert [row["value"] for row in metric.trial["shown"][:4]] == [1, 0, 1, 0]
-    assert "is proposed" in mail.outbox[-1].subject
+    assert "to review" in mail.outbox[-1].subject
     assert mail.outbox[-1].to == ["boss@example.com"]
     assert not Score.objects.filter(metric__startswith="custom:").exists()
     assert page_of(metric) in ok(signed_in(boss).get("/metrics/")).text
@@ -213,7 +213,7 @@ def test_another_version_is_reviewed_again_and_the_old_numbers_stay(
     assert first.review == "retired"
     assert values(build_public_table(task)) == {"Model 0": 50, "Model 1": 50, "Model 2": 37.5}
     assert Score.objects.filter(metric="custom:safe:1").count() == 3
-    assert "custom:safe is computed otherwise: version 2, was 1." in describe_changes(
+    assert "custom:safe is computed differently: version 2, was 1." in describe_changes(
         before, build_public_table(task)
     )
     ok(client.get(page_of(first)))  # what its numbers rest on stays readable
@@ -321,13 +321,13 @@ def test_a_node_of_the_cluster_runs_it_in_one_shard(task, owner, runs, settings,
     asked = []
 
     def run(runner, model, inputs, limits, *, take, beat):
-        asked.append((runner.address, runner.shard, model.image))
+        asked.append((runner.address, runner.shard_size, model.image))
         return InProcess().run(model, inputs, limits, take=take, beat=beat)
 
     monkeypatch.setattr(RayRunner, "run", run)
     settings.RAY_ADDRESS = "10.0.0.2:6379"
     assert proposed(signed_in(owner)).trial["failure"] == ""
-    assert asked == [("10.0.0.2:6379", MOST_EXAMPLES, BASE_IMAGE)] * 2
+    assert asked == [("10.0.0.2:6379", MAX_EXAMPLES, BASE_IMAGE)] * 2
 
 
 def test_stored_answers_that_are_gone_are_told(task, owner, boss, runs):

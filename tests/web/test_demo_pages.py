@@ -15,7 +15,7 @@ from dynabench.operations.demo.services import request_demo
 from dynabench.operations.management.commands import demo as command
 from evaluation.isolation.queue import leases
 from evaluation.models import Job
-from tasks.models import SIMULATED, Round, Task, TaskMember
+from tasks.models import SIMULATED_TASK_CODE, Round, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -55,8 +55,8 @@ def test_one_click_on_an_empty_task_fills_it_once(client, owner, nli):
     assert (run.state, run.requested_by) == (Job.State.QUEUED, owner)
     assert OrmQ.objects.count() == 1
     assert 'action="/demo/fill/"' not in client.get("/own/nli/").text
-    assert 'href="/demo/"' in client.get(f"/own/{SIMULATED}/").text
-    assert "Simulated: programs" in client.get(f"/t/{SIMULATED}/").text
+    assert 'href="/demo/"' in client.get(f"/own/{SIMULATED_TASK_CODE}/").text
+    assert 'id="simulated"' in client.get(f"/t/{SIMULATED_TASK_CODE}/").text
 
 
 def test_a_task_with_examples_and_other_people_get_no_offer(client, owner, nli):
@@ -78,11 +78,11 @@ def test_an_empty_site_offers_it_to_administrators_on_the_home_page(client, owne
 
 def test_its_page_tells_how_far_it_is_and_leads_to_the_task(client, owner):
     run = request_demo(owner)
-    leases.heartbeat(leases.claim_job(DemoRun, run.pk), 0.25, "round 2, at work")
+    leases.write_heartbeat(leases.claim_job(DemoRun, run.pk), 0.25, "round 2, at work")
     page = client.get("/demo/").text
     assert 'value="0.250"' in page
     assert "round 2, at work" in page
-    assert f'href="/t/{SIMULATED}/"' in page
+    assert f'href="/t/{SIMULATED_TASK_CODE}/"' in page
     assert 'hx-trigger="load' in page
     DemoRun.objects.update(state=Job.State.DONE)
     assert 'hx-trigger="load' not in client.get("/demo/").text
@@ -92,12 +92,12 @@ def test_it_is_stopped_before_it_is_taken_away(client, owner):
     run = request_demo(owner)
     claimed = leases.claim_job(DemoRun, run.pk)
     client.post("/demo/forget/")
-    assert Task.objects.filter(code=SIMULATED).exists()
+    assert Task.objects.filter(code=SIMULATED_TASK_CODE).exists()
     client.post("/demo/stop/")
     with pytest.raises(leases.LeaseLost):  # its worker ends the process
-        leases.heartbeat(claimed)
+        leases.write_heartbeat(claimed)
     client.post("/demo/forget/")
-    assert not Task.objects.filter(code=SIMULATED).exists()
+    assert not Task.objects.filter(code=SIMULATED_TASK_CODE).exists()
     assert not DemoRun.objects.exists()
     assert LogEntry.objects.get(action="demo.forgotten").actor == owner
     client.post("/demo/fill/")
@@ -106,7 +106,7 @@ def test_it_is_stopped_before_it_is_taken_away(client, owner):
 
 def test_a_worker_fills_it_in_a_separate_process(monkeypatch):
     asked = []
-    monkeypatch.setattr(jobs, "carry_out", lambda run, words: asked.append((run, words)))
+    monkeypatch.setattr(jobs, "run_subprocess_job", lambda run, words: asked.append((run, words)))
     run = request_demo(None)
     jobs.fill(run.pk)
     jobs.fill(run.pk)  # the message came twice

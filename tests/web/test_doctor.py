@@ -45,7 +45,7 @@ def test_without_an_engine_it_says_what_follows(monkeypatch):
     monkeypatch.setattr(command, "find_engine", lambda: None)
     text, is_well = told()
     assert is_well
-    assert "submitted images wait" in text
+    assert "Submitted images wait" in text
     assert "Hostile models (" not in text
 
 
@@ -117,7 +117,7 @@ def test_a_stuck_job():
 
 def test_targets_of_open_rounds_are_asked():
     target = scripted_target(RoundFactory(), output={"label": "neutral"})
-    assert doctor.check_targets() == Finding("live targets", "ok", "1 answer")
+    assert doctor.check_targets() == Finding("live targets", "ok", "1 respond")
     target.adapter, target.url = "http", "http://127.0.0.1:1/"
     target.save(update_fields=["adapter", "url"])
     found = doctor.check_targets()
@@ -146,7 +146,7 @@ def test_an_engine_without_seccomp(monkeypatch):
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(3, "to rebuild it"), (1, "is not known: no docker here")],
+    [(3, "to rebuild it"), (1, "could not be checked: no docker here")],
 )
 def test_a_runtime_image_of_another_version(monkeypatch, tmp_path, status, words):
     script = tmp_path / "script"

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from core.accounts.models import Erasure, SiteKey
-from core.accounts.sealed import SEALED, sealed_columns
+from core.accounts.sealed import SEALED_COLUMNS, iterate_sealed_columns
 from core.data.encryption import encrypt
 from core.jobs.models import LastSuccess
 from dynabench.operations.soundness import doctor, outside
@@ -148,8 +148,8 @@ def test_each_column_of_secrets_is_known():
         for field in model._meta.concrete_fields
         if secret.fullmatch(field.name)
     }
-    assert columns == SEALED
-    assert {model._meta.label for model, _ in sealed_columns()} == set(SEALED)
+    assert columns == SEALED_COLUMNS
+    assert {model._meta.label for model, _ in iterate_sealed_columns()} == set(SEALED_COLUMNS)
 
 
 def test_models_that_gave_no_answer_when_they_were_registered():

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from evaluation import cli as by_hand
 from evaluation.contract import Ending, Outcome, SetRow, Usage
-from evaluation.isolation.inference.precheck import NO_ENGINE
+from evaluation.isolation.inference.precheck import NO_ENGINE_ADVICE
 from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.process import ProcessRunner
 from evaluation.models import EvaluationRun
@@ -162,13 +162,15 @@ def test_errors_name_what_to_mend(runner):
 def test_errors_about_the_model_name_what_to_mend(no_engine, tmp_path, monkeypatch):
     assert "config.json is missing" in refusal(model=str(tmp_path))
     assert "an-image" in refusal(model="an-image")
-    assert refusal("--runner", "docker", model=str(tmp_path)) == NO_ENGINE
+    assert refusal("--runner", "docker", model=str(tmp_path)) == NO_ENGINE_ADVICE
 
 
 def test_images_are_looked_at_before_they_are_run(monkeypatch):
     monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: "one")
     monkeypatch.setattr(images, "inspect_image", lambda name: "facts")
-    monkeypatch.setattr(images, "check_image", lambda facts: ["No ENTRYPOINT.", "A VOLUME."])
+    monkeypatch.setattr(
+        images, "find_image_problems", lambda facts: ["No ENTRYPOINT.", "A VOLUME."]
+    )
     assert refusal(model="an-image") == "No ENTRYPOINT.\nA VOLUME."
 
 
@@ -190,7 +192,7 @@ def test_a_suite_in_other_words(task, runner, tmp_path, monkeypatch):
     texts = {"premise": "the shop is open", "hypothesis": "it is closed"}
     set_version(task, "plain", rows=[SetRow(str(n), texts, ("neutral",)) for n in range(6)])
     runner.answer = lambda inputs: "neutral"
-    monkeypatch.setattr("evaluation.scoring.paraphrase.MOST_TOKENS", 8)
+    monkeypatch.setattr("evaluation.scoring.paraphrase.MAX_TOKENS", 8)
     options = ["--json", "--paraphrase", folder, "--suites"]
     report = json.loads(evaluate(*options, "robustness", dataset="plain"))
     assert list(report["perturbations"]) == ["robustness", "paraphrase"]

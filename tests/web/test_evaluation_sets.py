@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from annotation.models import Example
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from evaluation import jobs
 from evaluation.dataset_releases.build import Options
@@ -23,8 +23,8 @@ from evaluation.test_sets.source_services import (
     make_control_version,
     make_missing_versions,
     make_release_version,
+    make_requested_round_version,
     make_round_version,
-    take_round,
 )
 from tasks.line_files import LineError
 from tasks.models import Round
@@ -140,7 +140,7 @@ def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     Example.objects.filter(pk=examples[2].pk).update(challenge="negation")
     Example.objects.filter(pk=examples[1].pk).update(retracted_at="2026-01-01T00:00Z")
     assert make_missing_versions() == []  # it is open
-    with pytest.raises(Refused, match="not over"):
+    with pytest.raises(Refused, match="still running"):
         make_round_version(nli)
     nli.state = "closed"
     nli.save()
@@ -291,7 +291,7 @@ def waits(round, number=9):
     return Example.objects.create(
         round=round,
         context=round.contexts.first(),
-        annotator=annotator_of(UserFactory()),
+        annotator=get_annotator(UserFactory()),
         inputs={"hypothesis": f"Unjudged {number}.", "label": "neutral"},
         digest=f"waits{number}",
         outcome="fooled",
@@ -318,8 +318,8 @@ def test_owners_take_a_round_early_with_a_reason(nli):
     nli.refresh_from_db()
     owner = UserFactory()
     with pytest.raises(Refused):
-        take_round(round=nli, actor=owner, reason=" ")
-    early = take_round(round=nli, actor=owner, reason="The paper is due.")
+        make_requested_round_version(round=nli, actor=owner, reason=" ")
+    early = make_requested_round_version(round=nli, actor=owner, reason="The paper is due.")
     assert early.is_provisional
     assert (early.judged, early.to_judge) == (1, 2)
     noted = LogEntry.objects.get(action="evaluation_set.taken")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.contract import Ending, Evaluated, Outcome, Usage
+from evaluation.contract import Ending, EvaluationResult, Outcome, Usage
 from evaluation.models import EvaluationSet
 from evaluation.runs import services as runs
 from evaluation.runs.execute import store_outcome
@@ -38,10 +38,10 @@ def test_it_is_told_only_where_the_right_answers_are_public(
     type(run).objects.update(in_the_loop=in_the_loop)
     predictions = tmp_path / "answers"
     predictions.write_bytes(b"")
-    found = Evaluated(
+    found = EvaluationResult(
         Ending(Outcome.OK, Usage(1.0)), "docker", (), predictions, exchanged={"a": "b", "b": "a"}
     )
-    store_outcome(runs.claim_next(), found)
+    store_outcome(runs.claim_next_run(), found)
     run.refresh_from_db()
     assert (EXCHANGED_WARNING in run.warnings) == is_told
     assert any("a → b" in warning for warning in run.warnings) == is_told

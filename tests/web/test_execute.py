@@ -19,9 +19,9 @@ from evaluation.isolation.sandbox import containers, images
 from evaluation.models import EvaluationRun, Score, Submission, TrainingRun
 from evaluation.models.runs import REPEATABLE_OUTCOMES
 from evaluation.runs.endpoints import CannotFetch
-from evaluation.runs.execute import execute
+from evaluation.runs.execute import execute_run
 from evaluation.runs.selectors import compute_cost_cents, filter_counting_runs
-from evaluation.runs.services import claim_next, run_again
+from evaluation.runs.services import claim_next_run, repeat_run
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
@@ -67,8 +67,8 @@ def run(task, version):
 
 def work(run):
     """Claim the run, carry it out, and look at what is stored."""
-    assert claim_next() == run
-    execute(EvaluationRun.objects.get(pk=run.pk))
+    assert claim_next_run() == run
+    execute_run(EvaluationRun.objects.get(pk=run.pk))
     run.refresh_from_db()
     return run
 
@@ -130,7 +130,7 @@ def test_without_a_plain_result_a_perturbed_run_says_what_to_do(task, version, r
     assert perturbed.error
     assert not perturbed.may_repeat  # as the plain one, whose result stands
     with pytest.raises(Refused):
-        run_again(run=perturbed, actor=None)
+        repeat_run(run=perturbed, actor=None)
 
 
 @pytest.mark.parametrize("outcome", REPEATABLE_OUTCOMES)
@@ -139,7 +139,7 @@ def test_a_perturbed_run_comes_back_with_its_plain_one(task, version, runner, ou
     plain = queued_run(model, version, state=State.FAILED, outcome=outcome)
     perturbed = work(queued_run(model, version, "fairness"))
     assert (perturbed.state, perturbed.outcome) == (State.FAILED, outcome)
-    run_again(run=plain, actor=None)
+    repeat_run(run=plain, actor=None)
     assert EvaluationRun.objects.filter(suite="fairness", number=2, state=State.QUEUED).exists()
 
 
@@ -169,7 +169,7 @@ def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypat
     work(run)
     assert (run.state, run.attempts) == (State.QUEUED, 0)
     assert run.not_before > timezone.now()
-    assert run.message == runners.NO_ENGINE
+    assert run.message == runners.NO_ENGINE_MESSAGE
 
 
 def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
@@ -190,7 +190,7 @@ def test_an_engine_that_dies_does_not_count_against_the_run(run, runner, monkeyp
     runner.name = "docker"
     runner.ending = Ending(Outcome.INFRASTRUCTURE, Usage(1.0), "The engine failed.")
     work(run)
-    assert (run.state, run.attempts, run.message) == (State.QUEUED, 0, runners.NO_ENGINE)
+    assert (run.state, run.attempts, run.message) == (State.QUEUED, 0, runners.NO_ENGINE_MESSAGE)
 
 
 @pytest.mark.parametrize(
@@ -214,20 +214,22 @@ def test_other_trouble_of_ours_is_tried_three_times(run, runner, trouble):
 
 
 def test_a_run_ends_at_its_deadline(run, runner):
-    claim_next()
+    claim_next_run()
     EvaluationRun.objects.update(deadline_at=timezone.now() - timedelta(seconds=1))
-    execute(EvaluationRun.objects.get())
+    execute_run(EvaluationRun.objects.get())
     run.refresh_from_db()
     assert (run.state, run.outcome) == (State.FAILED, Outcome.TIMEOUT)
     assert run.limit == "60 minutes"
 
 
 def test_a_lost_lease_leaves_no_file(run, runner, monkeypatch):
-    mine = claim_next()
+    mine = claim_next_run()
     EvaluationRun.objects.update(lease_token="0" * 32)
-    monkeypatch.setattr(leases.Heartbeat, "tell", lambda *_: None)  # so that the end finds out
+    monkeypatch.setattr(
+        leases.Heartbeat, "report_progress", lambda *_: None
+    )  # so that the end finds out
     with pytest.raises(leases.LeaseLost):
-        execute(mine)
+        execute_run(mine)
     assert stored_predictions() == []
     assert not Score.objects.exists()
 
@@ -249,7 +251,7 @@ def test_a_run_outlives_a_database_that_comes_back(run, runner, monkeypatch):
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0)
     monkeypatch.setattr(leases.connection, "close", lambda: None)
     monkeypatch.setattr(leases.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(leases, "heartbeat", Away(leases.heartbeat, 3))
+    monkeypatch.setattr(leases, "write_heartbeat", Away(leases.write_heartbeat, 3))
     monkeypatch.setattr(leases, "finish_job", Away(leases.finish_job, 2))
     work(run)
     assert (run.state, run.attempts) == (State.DONE, 1)
@@ -258,13 +260,13 @@ def test_a_run_outlives_a_database_that_comes_back(run, runner, monkeypatch):
 
 
 def test_when_the_database_stays_away_the_run_is_given_up(run, runner, monkeypatch):
-    mine = claim_next()
+    mine = claim_next_run()
     mine.lease_until = timezone.now() - timedelta(seconds=1)
     monkeypatch.setattr(leases.connection, "close", lambda: None)
-    monkeypatch.setattr(leases, "heartbeat", Away(leases.heartbeat, 99))
-    monkeypatch.setattr(leases, "put_back", Away(leases.put_back, 99))
+    monkeypatch.setattr(leases, "write_heartbeat", Away(leases.write_heartbeat, 99))
+    monkeypatch.setattr(leases, "return_to_queue", Away(leases.return_to_queue, 99))
     with pytest.raises(OperationalError):
-        execute(mine)
+        execute_run(mine)
     run.refresh_from_db()
     assert run.state == State.RUNNING  # until the sweep finds its lease expired
 
@@ -293,7 +295,7 @@ def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, versio
 def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     alice, order = UserFactory(), []
     monkeypatch.setattr(jobs, "check_arrival", lambda one: order.append(one.name))
-    monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
+    monkeypatch.setattr(jobs, "execute_run", lambda run: order.append("a run"))
     queued_run(accepted_model(task, alice), set_version(task))
     for name in ("later", "first"):
         Submission.objects.create(task=task, owner=alice, name=name, kind="hub")
@@ -308,8 +310,10 @@ def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
 
 def test_trainings_and_runs_take_turns(task, monkeypatch):
     order = []
-    monkeypatch.setattr(jobs, "carry_out", lambda run, command: order.append(f"training {run.pk}"))
-    monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
+    monkeypatch.setattr(
+        jobs, "run_subprocess_job", lambda run, command: order.append(f"training {run.pk}")
+    )
+    monkeypatch.setattr(jobs, "execute_run", lambda run: order.append("a run"))
     version = set_version(task)
     for _ in range(2):
         queued_run(accepted_model(task), version)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from validation.models import Consensus, Validation
 
@@ -23,7 +23,7 @@ def example(nli, author, number):
     return Example.objects.create(
         round=nli,
         context=nli.contexts.first(),
-        annotator=annotator_of(author),
+        annotator=get_annotator(author),
         inputs={"hypothesis": f"Statement {number}.", "label": "neutral"},
         digest=str(number),
         outcome="fooled",
@@ -39,7 +39,7 @@ def lines(client):
 def test_all_that_stands_is_exported(member, bob, nli):
     judged, open_one, gone = (example(nli, bob, number) for number in range(3))
     Validation.objects.create(
-        example=judged, validator=annotator_of(member_user(member)), label="entailment"
+        example=judged, validator=get_annotator(member_user(member)), label="entailment"
     )
     Consensus.objects.create(example=judged, round=nli, state="undecided", votes=1, still_needed=2)
     Example.objects.filter(pk=gone.pk).update(retracted_at="2026-01-01T00:00Z")
@@ -48,7 +48,7 @@ def test_all_that_stands_is_exported(member, bob, nli):
     assert rows[0]["votes"] == [{"vote": "entailment", "count": 1}]
     assert not rows[0]["validated"]
     assert rows[0]["label"] == "neutral"  # its author's, while nothing is decided
-    assert annotator_of(bob).pseudonym not in json.dumps(rows)
+    assert get_annotator(bob).pseudonym not in json.dumps(rows)
 
 
 def member_user(client):

@@ -11,8 +11,8 @@ from dynabench.operations.management import sentences
 from dynabench.operations.management.commands import doctor
 from dynabench.operations.management.sentences import explain_error
 from dynabench.operations.soundness.health import Finding
-from serving.errors import LoadingError, NotKnownError
-from serving.server import look_for_models
+from serving.errors import LoadingError, ModelListUnavailableError
+from serving.server import load_new_models
 from tasks.targets.connect import list_registered_names
 from tests.support.live import ROOT
 
@@ -58,20 +58,20 @@ class Registry:
     def __init__(self, *steps):
         self.steps = list(steps)
 
-    def load_new(self):
+    def load_new_models(self):
         if error := self.steps.pop(0):
             raise error
 
 
 def test_a_model_server_tells_an_outage_once(caplog, db, monkeypatch):
     """And answers that it has to wait: nothing else can be done there."""
-    away = NotKnownError("The models cannot be read.")
+    away = ModelListUnavailableError("The models cannot be read.")
     registry = Registry(away, away, None, None, away, ValueError("ours"))
     is_away, lines = False, []
     caplog.set_level("INFO")
     for _ in range(6):
         caplog.clear()
-        is_away = look_for_models(registry, is_away)
+        is_away = load_new_models(registry, is_away)
         lines.append([(one.levelname, one.exc_info is not None) for one in caplog.records])
     told, ours = [("WARNING", False)], [("ERROR", True)]
     assert lines == [told, [], [("INFO", False)], [], told, ours]

@@ -14,7 +14,7 @@ from tasks.models import Generator, TargetModel, TaskMember
 from tasks.targets import first_contact
 from tasks.targets.contact_services import Contact, note_contact
 from tasks.targets.endpoints import openai_chat
-from tasks.targets.first_contact import contact_target
+from tasks.targets.first_contact import try_target
 from tests.support.admin_forms import target_form
 from tests.support.battles import battle_arena
 from tests.support.chat_server import chat_server
@@ -28,7 +28,7 @@ MISSING = "The model `tarn` does not exist"
 @pytest.fixture
 def server(settings):
     settings.TARGET_PRIVATE_HOSTS = ["127.0.0.1"]
-    openai_chat._habits.clear()
+    openai_chat._quirks_by_server.clear()
     with chat_server({"m": lambda messages: "neutral"}) as server:
         yield server
 
@@ -149,7 +149,7 @@ def test_the_command_says_it_and_can_leave_it(nli, server, ask, words):
 
 
 def test_who_asks_too_often_registers_without_an_answer(owner, nli, server, monkeypatch):
-    monkeypatch.setitem(throttles.AN_HOUR, "test", 0)
+    monkeypatch.setitem(throttles.REQUESTS_PER_HOUR, "test", 0)
     assert by_page(owner, nli.task, settings_of(server)).status_code == 302
     assert TargetModel.objects.get().contact_at is None
     assert not server.seen
@@ -200,7 +200,7 @@ def test_what_is_mended_elsewhere_is_seen_by_the_next_test(owner, nli, server):
 def test_another_address_forgets_what_the_old_one_said(owner, nli, server, monkeypatch):
     by_page(owner, nli.task, settings_of(server))
     target = TargetModel.objects.get()
-    monkeypatch.setitem(throttles.AN_HOUR, "test", 0)
+    monkeypatch.setitem(throttles.REQUESTS_PER_HOUR, "test", 0)
     url = f"/own/nli/targets/{target.pk}/"
     form = {name: v for name, v in settings_of(server, "other").items() if name != "name"}
     assert owner.post(url, form).status_code == 302
@@ -213,9 +213,9 @@ def test_a_task_that_needs_more_than_texts_asks_what_the_target_is(nli, server, 
     target = scripted_target(nli, name="far")
     target.adapter, target.url, target.options = "openai_chat", server.url, {"model": "m"}
     target.save()
-    assert contact_target(target, None) == ("", "m")
+    assert try_target(target, None) == ("", "m")
     target.options = {"model": "tarn"}
-    assert contact_target(target, None).reason == "misconfigured"
+    assert try_target(target, None).reason == "misconfigured"
     assert not server.seen
 
 

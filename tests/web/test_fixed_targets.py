@@ -13,7 +13,7 @@ from annotation.attempts.services import ask_targets
 from annotation.context_picking.services import assign
 from annotation.models import Attempt, Example
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.rounds.loop import RoundError, register_target, replace_target
@@ -223,7 +223,7 @@ def test_a_broken_target_is_replaced_while_nothing_was_collected(opened, target,
     target.versions.create(digest="old")
     new = another(opened.task, label="entailment")
     at = Round.objects.get().opened_at
-    replace_target(round=opened, old=target, new=new, actor=alice)
+    replace_target(round=opened, old_target=target, new_target=new, actor=alice)
     assert names(opened) == ["other"]
     now = Round.objects.get()
     assert (now.state, now.opened_at) == ("open", at)
@@ -239,25 +239,27 @@ def test_a_broken_target_is_replaced_while_nothing_was_collected(opened, target,
 def test_no_target_is_replaced_under_examples_or_by_a_silent_one(opened, target, alice):
     silent = another(opened.task, "silent", fail="down")
     with pytest.raises(Refused, match="silent"):
-        replace_target(round=opened, old=target, new=silent, actor=alice)
+        replace_target(round=opened, old_target=target, new_target=silent, actor=alice)
     for wrong in (target, another(opened.task, "good", label="neutral")):
         with pytest.raises(Refused):
-            replace_target(round=opened, old=wrong, new=target, actor=alice)
+            replace_target(round=opened, old_target=wrong, new_target=target, actor=alice)
     write(opened, alice)
     good = TargetModel.objects.get(name="good")
     with pytest.raises(Refused):
-        replace_target(round=opened, old=target, new=good, actor=alice)
+        replace_target(round=opened, old_target=target, new_target=good, actor=alice)
     assert names(opened) == ["scripted"]
 
 
 def test_a_planned_round_is_changed_by_its_plan(nli, target, alice):
     Round.objects.update(state="draft")
     with pytest.raises(Refused):
-        replace_target(round=Round.objects.get(), old=target, new=another(nli.task), actor=alice)
+        replace_target(
+            round=Round.objects.get(), old_target=target, new_target=another(nli.task), actor=alice
+        )
 
 
 def write(round, person):
-    assignment = assign(annotator=annotator_of(person), round=round)
+    assignment = assign(annotator=get_annotator(person), round=round)
     inputs = {"hypothesis": "Nobody came.", "label": assignment.goal}
     attempt, _ = services.begin_attempt(
         annotator=assignment.annotator, assignment=assignment, key="b" * 32, inputs=inputs
@@ -270,7 +272,7 @@ def test_what_the_old_target_answers_is_not_stored(opened, target, alice, monkey
     new, stored = another(opened.task, label="entailment"), services.finish_attempt
 
     def late(**asked):
-        replace_target(round=opened, old=target, new=new, actor=None)
+        replace_target(round=opened, old_target=target, new_target=new, actor=None)
         return stored(**asked)
 
     monkeypatch.setattr(services, "finish_attempt", late)

@@ -22,7 +22,7 @@ from leaderboard.board.tables import compute_table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Follow
 from leaderboard.rounds.following import services
-from leaderboard.rounds.following.services import email_followers, follow
+from leaderboard.rounds.following.services import email_followers, set_follow
 from leaderboard.snapshots.services import take_snapshot
 from tests.support.evaluations import accepted_model
 from tests.support.releases import closed, people, released  # noqa: F401
@@ -55,8 +55,8 @@ def test_a_released_round_is_run_by_every_model_without_anybody(closed, alice):
 def test_followers_get_one_mail_once_the_models_were_run(closed, alice, bob, mailoutbox):
     accepted_model(closed.task, alice, is_published=True)
     for user in (alice, bob):
-        follow(task=closed.task, user=user, follows=True)
-    follow(task=closed.task, user=bob, follows=False)
+        set_follow(task=closed.task, user=user, follows=True)
+    set_follow(task=closed.task, user=bob, follows=False)
     dataset = released(closed)
     assert email_followers() == 0  # its runs may not have been asked for yet
     settle()
@@ -74,7 +74,7 @@ def test_followers_get_one_mail_once_the_models_were_run(closed, alice, bob, mai
 
 
 def test_who_may_not_see_the_task_any_more_is_not_told(closed, alice, mailoutbox):
-    follow(task=closed.task, user=alice, follows=True)
+    set_follow(task=closed.task, user=alice, follows=True)
     released(closed)
     settle()
     closed.task.is_visible = False
@@ -87,7 +87,7 @@ def test_while_the_mail_server_is_away_the_mail_waits(closed, alice, mailoutbox,
     def away(*_):
         raise SMTPServerDisconnected("gone")
 
-    follow(task=closed.task, user=alice, follows=True)
+    set_follow(task=closed.task, user=alice, follows=True)
     released(closed)
     settle()
     with monkeypatch.context() as patch:

@@ -7,7 +7,7 @@ from django.test import Client
 from annotation.models import Assignment, Attempt, Example, TargetOutput
 from annotation.writing.result_panel import Probability, TargetAnswer, format_probability
 from evaluation.models import Submission
-from evaluation.runs.services import ensure_targets
+from evaluation.runs.services import ensure_target_submissions
 from tasks.models import RoundTarget, TargetFailure
 from tests.support.evaluations import accepted_model
 from tests.support.factories import scripted_target
@@ -37,7 +37,7 @@ def model(nli):
     target = scripted_target(nli, "alone", label="contradiction", prob={"contradiction": 1.0})
     scripted_target(nli, "other", label="neutral")
     RoundTarget.objects.filter(target=target).delete()
-    return next(one for one in ensure_targets(nli.task) if one.target == target)
+    return next(one for one in ensure_target_submissions(nli.task) if one.target == target)
 
 
 def form(page, **fields):
@@ -83,7 +83,7 @@ def test_free_answers_are_seen(nli, as_alice):
     nli.task.config_text = FREE
     nli.task.save()
     scripted_target(nli, "writer", output={"reply": SAID})
-    (model,) = ensure_targets(nli.task)
+    (model,) = ensure_target_submissions(nli.task)
     page = ok(as_alice.get(url_of(model, "try/")))
     said = as_alice.post(url_of(model, "try/"), form(page, question="Where does it go?"), **HTMX)
     assert SAID in said.text

@@ -33,7 +33,7 @@ from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Policy
 from validation.models import Consensus, RoundPolicy
-from validation.statistics.report import task_report
+from validation.statistics.report import build_task_report
 
 DYNABENCH1 = Path(__file__).parents[1] / "fixtures/dynabench1"
 BOARD = "/t/free/leaderboard/"
@@ -125,7 +125,7 @@ def test_from_writing_to_the_evaluation_set(rule, kind, free, alice):
     assert (SAID if rule in OF_MODEL else "Right answer") in page.text
     consensus = Consensus.objects.get()
     assert (consensus.verdict, consensus.is_validated_error) == (confirm, True)
-    (numbers,) = task_report([task.round], code="free")["rounds"]
+    (numbers,) = build_task_report([task.round], code="free")["rounds"]
     assert (numbers["fooled"], numbers["verified_fooled"]) == (1, 1)  # vMER's numerator
 
     mine = ok(author.get("/me/"))

@@ -17,7 +17,7 @@ from core import outside
 from core.data import shared_cache
 from core.errors import Invalid
 from core.mail import transport as mail
-from core.outside import Places, limit_waiting
+from core.outside import ThreadSlots, limit_waiting_threads
 from dynabench import sign_in
 from dynabench.operations.soundness import health
 from dynabench.operations.watching import facts
@@ -92,7 +92,7 @@ def of_mail(site: Site) -> Callable[[Client], object]:
     site.settings.EMAIL_HOST, site.settings.EMAIL_PORT = "127.0.0.1", site.port
     assert site.settings.EMAIL_TIMEOUT <= 10
     site.settings.EMAIL_TIMEOUT = SECONDS
-    site.patch.setattr(mail, "_places", Places())
+    site.patch.setattr(mail, "_slots", ThreadSlots())
     emails = iter([UserFactory(email=f"p{n}@example.org").email for n in range(PEOPLE)])
     return lambda client: client.post("/accounts/password/reset/", {"email": next(emails)})
 
@@ -104,19 +104,19 @@ def of_sign_in(site: Site) -> Callable[[Client], object]:
     site.settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": of_provider}
     site.settings.OIDC_ISSUER = site.url
     site.settings.SOCIALACCOUNT_REQUESTS_TIMEOUT = SECONDS
-    site.patch.setattr(sign_in, "_places", Places())
+    site.patch.setattr(sign_in, "_slots", ThreadSlots())
     return lambda client: client.get("/accounts/oidc/oidc/login/")
 
 
 def of_hub(site: Site) -> Callable[[Client], object]:
     site.settings.HUB_ENDPOINT = site.url
-    assert hub_card.SECONDS <= 10
-    site.patch.setattr(hub_card, "SECONDS", SECONDS)
-    site.patch.setattr(hub_card, "_places", Places())
+    assert hub_card.TIMEOUT_SECONDS <= 10
+    site.patch.setattr(hub_card, "TIMEOUT_SECONDS", SECONDS)
+    site.patch.setattr(hub_card, "_slots", ThreadSlots())
 
     def read(client: Client) -> None:
         with pytest.raises(Invalid):
-            hub_card.read_card("org/name")
+            hub_card.fetch_card("org/name")
 
     read(Client())  # makes the pool of connections, which takes as long as the deadline here
     return read
@@ -125,7 +125,7 @@ def of_hub(site: Site) -> Callable[[Client], object]:
 def of_test(site: Site) -> Callable[[Client], object]:
     target = silent_target(site)
     assert send_test.TEST_SECONDS <= 20
-    site.patch.setattr(send_test, "_places", Places())
+    site.patch.setattr(send_test, "_slots", ThreadSlots())
 
     def ask(client: Client) -> None:
         with pytest.raises(send_test.NoAnswer):
@@ -143,10 +143,10 @@ def of_contact(site: Site) -> Callable[[Client], object]:
     )
     assert first_contact.CONTACT_SECONDS <= 20
     site.patch.setattr(first_contact, "CONTACT_SECONDS", SECONDS)
-    site.patch.setattr(send_test, "_places", Places())
+    site.patch.setattr(send_test, "_slots", ThreadSlots())
 
     def contact(client: Client) -> None:
-        assert not first_contact.contact_generator(generator, None).is_answer
+        assert not first_contact.try_generator(generator, None).is_answer
 
     return contact
 
@@ -157,7 +157,7 @@ def of_target(site: Site) -> Callable[[Client], object]:
         assert getattr(site.settings, name) <= most
         setattr(site.settings, name, SECONDS)
     site.settings.LIVE_CALLS = SHARE
-    site.patch.setattr(live_targets, "_may_wait", threading.BoundedSemaphore(SHARE))
+    site.patch.setattr(live_targets, "_waiting_slots", threading.BoundedSemaphore(SHARE))
     get_process_pool.cache_clear()
     people = iter([UserFactory(email=f"p{n}@example.org") for n in range(PEOPLE)])
 
@@ -171,7 +171,7 @@ def of_target(site: Site) -> Callable[[Client], object]:
 def of_redis(site: Site) -> Callable[[Client], object]:
     assert shared_cache.TIMEOUT_SECONDS <= 2
     site.patch.setattr(shared_cache, "TIMEOUT_SECONDS", SECONDS)
-    shared_cache.outage_of.cache_clear()
+    shared_cache.get_server_state.cache_clear()
 
     def ask(client: Client) -> None:
         shared = shared_cache.SharedCache(f"redis://127.0.0.1:{site.port}", {})
@@ -185,7 +185,7 @@ def of_model_server(site: Site) -> Callable[[Client], object]:
     site.settings.MODEL_SERVER_URL = site.url
     assert health.MODEL_SERVER_SECONDS <= 5
     site.patch.setattr(health, "MODEL_SERVER_SECONDS", SECONDS)
-    site.patch.setattr(health, "_places", Places())
+    site.patch.setattr(health, "_slots", ThreadSlots())
     site.patch.setattr(
         facts, "read_or_count", lambda key, count: count()
     )  # as in the minute's first second
@@ -229,7 +229,7 @@ def test_a_part_that_hangs_costs_a_bounded_share_for_seconds(part, settings, mon
     """Everybody is answered, most at once, and only a few wait for the part."""
     cache.clear()
     monkeypatch.setattr(outside, "PATIENCE_SECONDS", 0.0)
-    limit_waiting(SHARE)
+    limit_waiting_threads(SHARE)
     silent = Silent()
     try:
         call = part(Site(settings, monkeypatch, silent.port, nli))
@@ -239,6 +239,6 @@ def test_a_part_that_hangs_costs_a_bounded_share_for_seconds(part, settings, mon
         codes = {answer.status_code for answer in answers if answer is not None}
         assert codes <= {200, 202, 302, 503}
     finally:
-        limit_waiting(None)
+        limit_waiting_threads(None)
         silent.close()
         get_process_pool.cache_clear()

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.models import Example, GatePass
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.gold_items import (
@@ -23,9 +23,9 @@ from tests.support.judging import URL, answered, judge, write
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Vote
 from validation.consensus.gold_check import Check
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.decisions.services import override_consensus
-from validation.judging import gold
+from validation.judging import gold, gold_pause
 from validation.models import (
     Consensus,
     Gold,
@@ -36,7 +36,7 @@ from validation.models import (
     Skip,
     Validation,
 )
-from validation.statistics.people import validator_statistics
+from validation.statistics.people import list_validator_statistics
 
 
 def shown(page):
@@ -59,16 +59,16 @@ def test_only_a_clear_decision_makes_gold(nli, bob, alice):
     assert LogEntry.objects.filter(action="gold.marked").count() == 1
     gold.unmark_gold(example=example, owner=alice)
     assert not Gold.objects.exists()
-    with pytest.raises(Refused, match="not gold"):
+    with pytest.raises(Refused, match="gold item"):
         gold.unmark_gold(example=example, owner=alice)
 
 
 def test_about_one_in_twelve_is_gold(bob):
-    validator, other = annotator_of(bob), annotator_of(UserFactory())
+    validator, other = get_annotator(bob), get_annotator(UserFactory())
     uuids = [uuid4() for _ in range(600)]
-    turns = [gold.is_turn(validator, uuid) for uuid in uuids]
+    turns = [gold.is_gold_turn(validator, uuid) for uuid in uuids]
     assert 25 <= sum(turns) <= 80
-    assert turns != [gold.is_turn(other, uuid) for uuid in uuids]
+    assert turns != [gold.is_gold_turn(other, uuid) for uuid in uuids]
 
 
 def test_gold_looks_like_the_rest(as_alice, nli, bob, alice, always):
@@ -128,7 +128,7 @@ def test_an_answer_to_gold_can_be_taken_back(as_alice, nli, bob, always):
 
 
 def test_gold_can_be_flagged_and_asks_what_follows(client, alice, hate, bob, always):
-    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    GatePass.objects.create(annotator=get_annotator(alice), task=hate.task)
     client.force_login(alice)
     url = "/t/hate-speech/judge/"
     made = []
@@ -183,7 +183,7 @@ def test_who_misses_gold_reads_a_refresher(as_alice, alice, nli, bob, always):
     known = make_gold(nli, UserFactory(), bob, count=16)
     for number in range(6):
         write(nli, UserFactory(), number)
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     answer_gold(me, known[:7], "entailment")
     while GoldAnswer.objects.count() < 8:
         page = judge(as_alice, "label:entailment", **HTMX)
@@ -192,17 +192,17 @@ def test_who_misses_gold_reads_a_refresher(as_alice, alice, nli, bob, always):
     text = as_alice.get(URL).text
     said = nli.task.config.display("label", "entailment")
     assert text.count(f"<em>{said}</em>") == text.count('id="missed-') == 8
-    found = validator_statistics([nli])[0]
+    found = list_validator_statistics([nli])[0]
     assert (found.gold.value, found.gold.n, found.gold_check) == (0, 8, Check.FAIL)
     page = as_alice.post(REFRESHER, follow=True)
     assert 'id="judge-title"' in page.text
-    assert gold.check(gold.gold_answers(me, nli.task)) is Check.UNKNOWN
+    assert gold_pause.assess_answers(gold_pause.list_gold_answers(me, nli.task)) is Check.UNKNOWN
     answer_gold(me, Gold.objects.filter(answers=None)[:7], "neutral")
     while GoldAnswer.objects.count() < 16:
         page = judge(as_alice, "label:neutral", **HTMX)
     assert "Paused" not in page.text
-    assert gold.check(gold.gold_answers(me, nli.task)) is Check.PASS
-    assert validator_statistics([nli])[0].gold.n == 16
+    assert gold_pause.assess_answers(gold_pause.list_gold_answers(me, nli.task)) is Check.PASS
+    assert list_validator_statistics([nli])[0].gold.n == 16
 
 
 def test_a_refresher_is_only_for_those_who_need_it(as_alice, alice, nli, bob, always):
@@ -231,11 +231,11 @@ def test_unmarked_gold_goes_back_to_the_votes(as_alice, alice, nli, bob, always)
 def test_gold_is_not_queued_when_its_decision_falls(nli, bob, alice):
     known = make_gold(nli, bob, alice)[0].example
     for _ in range(2):
-        voter = annotator_of(UserFactory())
+        voter = get_annotator(UserFactory())
         Validation.objects.create(example=known, validator=voter, label="neutral")
     OwnerDecision.objects.update(withdrawn_at=timezone.now())
     known = Example.objects.select_related("round__task").get(pk=known.pk)
-    derive_all([known])
+    derive_consensus_of_all([known])
     assert Consensus.objects.get().state == "undecided"
     assert not QueueItem.objects.exists()
     gold.unmark_gold(example=known, owner=alice)

@@ -5,8 +5,8 @@
 import pytest
 
 from annotation.models import Conversation
-from core.text.words import composed
-from leaderboard.arena.battles.owner_services import add_gold
+from core.text.words import compose
+from leaderboard.arena.battles.owner_services import add_gold_pair
 from tests.support.battles import agreed, battle_arena, send, voter  # noqa: F401
 from tests.support.hard_texts import HARD
 from tests.support.talks import opened, say
@@ -14,7 +14,7 @@ from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
 
 TEXT = "\n".join(HARD)
-STORED = composed(TEXT)
+STORED = compose(TEXT)
 
 
 @pytest.fixture
@@ -34,6 +34,6 @@ def test_messages_and_answers_of_a_battle(task, voter, agreed, alice):
     turn.refresh_from_db()
     assert turn.prompt == STORED
     assert {reply.text for reply in turn.replies.all()} == {STORED}
-    pair = add_gold(task=task, actor=alice, prompt=TEXT, good=TEXT, broken=f"{TEXT}!")
+    pair = add_gold_pair(task=task, actor=alice, prompt=TEXT, good=TEXT, broken=f"{TEXT}!")
     pair.refresh_from_db()
     assert (pair.prompt, pair.good, pair.broken) == (STORED, STORED, f"{STORED}!")

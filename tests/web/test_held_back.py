@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.moderation import withdraw_example
-from evaluation.dataset_releases.services import HOLD_BACK_TIME, ReleaseRefused, release_held
+from evaluation.dataset_releases.services import HOLD_BACK_TIME, ReleaseRefused, release_held_rows
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.test_sets.selectors import read_set_rows
@@ -23,7 +23,7 @@ from tests.support.releases import (  # noqa: F401
     people,
     released,
 )
-from validation.rates.rates import wilson
+from validation.rates.rates import compute_wilson_interval
 
 
 def held_of(dataset):
@@ -83,12 +83,12 @@ def test_what_is_withdrawn_leaves_the_set_with_the_next_version(closed, alice):
 def test_on_its_day_a_new_version_publishes_it_and_opens_the_set(closed):
     dataset = released(closed, hold_back=True)
     make_missing_versions()
-    assert release_held() == []
+    assert release_held_rows() == []
     with pytest.raises(ReleaseRefused):
         released(closed)
     on_its_day(dataset)
-    (asked,) = release_held()
-    assert release_held() == []
+    (asked,) = release_held_rows()
+    assert release_held_rows() == []
     build_dataset(asked.pk)
     published = newest()
     assert {row["uid"] for row in lines(published, "held")} == held_of(dataset)
@@ -99,14 +99,14 @@ def test_on_its_day_a_new_version_publishes_it_and_opens_the_set(closed):
     make_missing_versions()
     one = EvaluationSet.objects.get(source="held")
     assert (one.may_leave, one.answers_public) == (True, True)
-    assert release_held() == []
+    assert release_held_rows() == []
 
 
 def test_a_publication_that_fails_is_not_asked_for_again_and_again(closed):
     on_its_day(released(closed, hold_back=True))
-    (asked,) = release_held()
+    (asked,) = release_held_rows()
     Dataset.objects.filter(pk=asked.pk).update(state="failed")
-    assert release_held() == []
+    assert release_held_rows() == []
 
 
 def test_nothing_is_held_back_where_no_author_is_left(closed):
@@ -159,6 +159,9 @@ def test_models_are_compared_on_both_sides(closed, versions, alice, as_alice, in
     assert ("knows it" in page) == bool(found) == (not in_the_loop)
     if found:
         sides = [(of_round.size, of_round.size), (3, held.size)]
-        cells = [Cell(100 * k / n, *(100 * end for end in wilson(k, n))) for k, n in sides]
+        cells = [
+            Cell(100 * k / n, *(100 * end for end in compute_wilson_interval(k, n)))
+            for k, n in sides
+        ]
         assert found[0]["difference"] == pytest.approx(subtract_cells(*cells)._asdict())
         assert found[0]["held"]["n"] == held.size

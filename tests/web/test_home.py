@@ -4,10 +4,10 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from annotation.models import Example
-from dynabench.cards import build_cards
+from dynabench.cards import build_cards, show_quotes
 from evaluation.models import Dataset, DatasetItem
-from tasks.models import SIMULATED, Round, TaskMember
-from tasks.permissions import load_with_roles, look_up_roles
+from tasks.models import SIMULATED_TASK_CODE, Round, TaskMember
+from tasks.permissions import cache_roles, load_tasks_with_roles
 from tasks.selectors import find_visible_tasks
 from tests.support.factories import (
     ContextFactory,
@@ -39,11 +39,10 @@ def released(nli, alice):
 
 
 def shown(nli):
-    (card,) = build_cards([nli.task])
-    return card.teaser
+    return next(iter(show_quotes([nli.task], 1)), None)
 
 
-def test_a_card_shows_a_failure_that_was_released(nli, released):
+def test_a_quote_is_a_failure_that_was_released(nli, released):
     assert (shown(nli).text, bool(shown(nli).model_answer)) == (TEXT, True)
 
 
@@ -52,23 +51,24 @@ def test_a_card_shows_a_failure_that_was_released(nli, released):
 )
 def test_it_shows_no_text_that_is_held_back(nli, released, change):
     DatasetItem.objects.update(**change)
-    assert (shown(nli).text != TEXT, shown(nli).model_answer) == (True, "")
+    assert shown(nli) is None
 
 
 def test_it_shows_no_gold_item(nli, released):
     mark_gold(example=released.example, owner=UserFactory())
-    assert shown(nli).text != TEXT
+    assert shown(nli) is None
 
 
 def test_it_shows_no_text_before_the_release(nli, released):
     Dataset.objects.all().delete()
     assert Example.objects.exists()
-    assert shown(nli).text != TEXT
+    assert shown(nli) is None
 
 
 def test_sensitive_tasks_come_last_and_show_no_text(hate, nli):
     first, last = build_cards([hate.task, nli.task])
-    assert (first.task, last.task, last.teaser) == (nli.task, hate.task, None)
+    assert (first.task, last.task) == (nli.task, hate.task)
+    assert show_quotes([hate.task, nli.task], 2) == []
 
 
 def test_closed_tasks_come_last(hate, nli):
@@ -95,6 +95,22 @@ def test_nobody_is_sent_to_judge_what_is_not_for_them(client, nli, alice, bob):
     assert numbers() == {1}
 
 
+def test_the_tab_counts_nothing_once_the_last_example_is_judged(client, nli, alice, bob):
+    write(nli, bob)
+    client.force_login(alice)
+    client.get("/t/nli/judge/")  # which queues it
+
+    def count():
+        page = client.get("/t/nli/").text
+        return page.count('<span class="count">1<')
+
+    assert count() == 1
+    assert judge(client, "label:neutral").status_code == 200
+    assert count() == 0  # though it waits for two others
+    client.force_login(UserFactory())
+    assert count() == 1
+
+
 def test_a_members_tasks_come_first(client, nli, alice, bob):
     other = RoundFactory(task=TaskFactory(code="sentiment"))
     ContextFactory(round=other)
@@ -104,16 +120,14 @@ def test_a_members_tasks_come_first(client, nli, alice, bob):
 
     def home():
         values = client.get("/").context
-        return values["to_write"], values["to_judge"].task, values["own_tasks"]
+        return values["to_write"], values["to_judge"].task
 
     client.force_login(alice)
-    assert home() == (nli.task, nli.task, [])
+    assert home() == (nli.task, nli.task)
     TaskMember.objects.create(task=other.task, user=alice, role="annotator")
-    assert home() == (other.task, other.task, [])
+    assert home() == (other.task, other.task)
     TaskMember.objects.update(role="owner")
-    assert home() == (other.task, nli.task, [other.task])
-    assert 'href="/own/sentiment/"' in client.get("/").text
-    assert 'href="/own/nli/"' not in client.get("/").text
+    assert home() == (other.task, nli.task)
 
 
 def test_a_page_without_an_icon_gets_ours(client):
@@ -123,7 +137,7 @@ def test_a_page_without_an_icon_gets_ours(client):
 def test_strangers_try_no_task_that_goes_away_with_the_demo(client, nli, alice):
     scripted_target(nli, label="entailment")
     assert client.get("/").context["taste"]["task"] == nli.task
-    nli.task.code = SIMULATED
+    nli.task.code = SIMULATED_TASK_CODE
     nli.task.save()
     assert "taste" not in client.get("/").context
 
@@ -141,12 +155,32 @@ def test_tasks_come_with_the_roles_that_are_looked_up_for_them(alice, bob, nli):
         TaskMember.objects.create(task=task, user=bob, role="reviewer")
     for user in (alice, bob, UserFactory(is_superuser=True), AnonymousUser()):
         known, plain = (
-            load_with_roles(find_visible_tasks(user), user),
+            load_tasks_with_roles(find_visible_tasks(user), user),
             list(find_visible_tasks(user)),
         )
-        look_up_roles(user, plain)
+        cache_roles(user, plain)
         assert known == plain
         assert len(plain) == 5
         for one, other in zip(known, plain, strict=True):
             assert one.roles == other.roles
             assert (one.idle_readers, one.blind_owners) == (other.idle_readers, other.blind_owners)
+
+
+def test_the_try_out_begins_empty_and_is_filled_by_a_link(client, db):
+    round = RoundFactory(task=TaskFactory(code="sentiment"))
+    ContextFactory(round=round)
+    scripted_target(round, label="neutral", prob={"neutral": 1.0})
+
+    def text_in(query):
+        page = client.get("/", query)
+        assert 'id="taste"' in page.text
+        form = page.context["taste"]["form"]
+        return form.main_field.value() or ""
+
+    config = round.task.config
+    assert text_in({}) == ""
+    assert text_in({"example": "1"}) == config.examples.good[1].input["text"]
+    assert text_in({"example": "9"}) == ""
+    assert [filler.url for filler in client.get("/").context["taste"]["work"].fillers] == [
+        f"/?example={number}" for number in range(3)
+    ]

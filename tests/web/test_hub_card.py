@@ -11,7 +11,7 @@ from core.errors import Invalid
 from evaluation.models import Submission
 from evaluation.submissions import hub_card
 from evaluation.submissions.forms import CardForm
-from evaluation.submissions.hub_card import read_card, read_card_fields
+from evaluation.submissions.hub_card import fetch_card, read_card_fields
 from tests.support.factories import TaskFactory
 from tests.support.outside import held
 
@@ -116,15 +116,15 @@ def test_whatever_a_hub_says_fits_the_form(told):
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_hub_that_fails_has_not_lost_the_model(settings, status):
     with hub(status) as settings.HUB_ENDPOINT, pytest.raises(Invalid) as failed:
-        read_card("org/name")
+        fetch_card("org/name")
     with hub() as settings.HUB_ENDPOINT, pytest.raises(Invalid) as unknown:
-        read_card("org/other")
+        fetch_card("org/other")
     assert str(failed.value) != str(unknown.value)
     assert str(status) in str(failed.value)
 
 
 def test_who_finds_no_place_at_the_hub_is_told_to_go_on_without(settings, monkeypatch):
     with held(monkeypatch, hub_card), hub() as settings.HUB_ENDPOINT, pytest.raises(Invalid):
-        read_card("org/name")
+        fetch_card("org/name")
     with hub() as settings.HUB_ENDPOINT:
-        assert read_card("org/name")["name"] == "name"
+        assert fetch_card("org/name")["name"] == "name"

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from annotation.models import Assignment
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tasks.contexts.services import import_contexts, preview_contexts, undo_import
 from tasks.models import Context, ContextBatch, Round
@@ -88,7 +88,7 @@ def imported(round, file, actor):
     """The batch of the file's contexts."""
     with file.open("rb") as lines:
         found = preview_contexts(round=round, lines=lines, file_name=file.name)
-    import_contexts(round=round, found=found, file_name=file.name, actor=actor)
+    import_contexts(round=round, summary=found, file_name=file.name, actor=actor)
     return ContextBatch.objects.get()
 
 
@@ -104,7 +104,7 @@ def test_an_unused_batch_can_be_undone(nli, file, alice):
 def test_a_used_batch_stays(nli, file, alice):
     batch = imported(nli, file, alice)
     context = Context.objects.filter(batch=batch).first()
-    Assignment.objects.create(annotator=annotator_of(alice), round=nli, context=context)
+    Assignment.objects.create(annotator=get_annotator(alice), round=nli, context=context)
     with pytest.raises(Refused) as refused:
         undo_import(batch=batch, actor=alice)
     assert refused.value.code == "used"

@@ -53,7 +53,11 @@ def test_rows_of_a_hub_are_judged_with_licence_and_commit(settings, kept):
         assert run("import_examples", *JUDGED) == "0 new, 4 known before."
     assert not [*kept.iterdir()]
     task = Task.objects.get()
-    assert {*task.config.component("label").values} == {"entailment", "neutral", "contradiction"}
+    assert {*task.config.get_component("label").values} == {
+        "entailment",
+        "neutral",
+        "contradiction",
+    }
     assert (task.config.about.license, task.config.about.citation) == ("cc-by-4.0", "@misc{pairs}")
     example = Example.objects.order_by("pk").first()
     assert example.inputs == {**PAIRS[0], "label": "entailment"}
@@ -94,7 +98,7 @@ def test_contexts_come_from_a_hub_a_folder_and_a_layout(settings, nli, tmp_path)
 def test_after_a_kill_the_same_command_goes_on(settings, kept, monkeypatch):
     """Half of the pieces are there; nothing of them is fetched again, and no row comes twice."""
     monkeypatch.setattr(hub, "BLOCK_BYTES", 100)
-    whole = hub._HubFile._block
+    whole = hub._HubFile._read_block
 
     def killed(self, number):
         if number == 2:
@@ -102,11 +106,11 @@ def test_after_a_kill_the_same_command_goes_on(settings, kept, monkeypatch):
         return whole(self, number)
 
     with dataset_hub(FILES) as (settings.HUB_ENDPOINT, asked):
-        monkeypatch.setattr(hub._HubFile, "_block", killed)
+        monkeypatch.setattr(hub._HubFile, "_read_block", killed)
         with pytest.raises(KeyboardInterrupt):
             run("import_examples", *JUDGED)
         assert not Task.objects.exists()
-        monkeypatch.setattr(hub._HubFile, "_block", whole)
+        monkeypatch.setattr(hub._HubFile, "_read_block", whole)
         assert run("import_examples", *JUDGED) == "4 new, 0 known before."
     pieces = [span for path, span in asked if path.endswith("dev.jsonl")]
     assert len(pieces) == len({*pieces}) == -(-len(FILES["dev.jsonl"]) // 100)

@@ -16,10 +16,10 @@ from django.db import connection
 
 from annotation.models import Example, TargetOutput
 from core.accounts.models import Annotator, LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from dynabench.manage.activity import count_activity
-from evaluation.dataset_releases.cards import name_models
+from evaluation.dataset_releases.cards import join_model_names
 from evaluation.models import Dataset
 from tasks.models import Context, Round, TargetModel, Task, TaskMember
 from tasks.rounds.forms import RoundForm
@@ -33,7 +33,7 @@ from validation.consensus.consensus import Policy, Vote
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
-from validation.statistics.report import task_report
+from validation.statistics.report import build_task_report
 
 ROOT = Path(__file__).parents[2]
 
@@ -217,7 +217,7 @@ def test_a_made_task_has_the_labels_that_were_seen(db, write):
     task = Task.objects.get()
     assert (task.name, task.is_visible) == ("Mood", False)
     assert task.members.get(role="owner").user.email == "importer@example.com"
-    assert task.config.component("label").values == ("mixed", "negative", "positive")
+    assert task.config.get_component("label").values == ("mixed", "negative", "positive")
     assert task.config.model_fields == ("prompt", "text")
 
 
@@ -269,7 +269,7 @@ def test_dawid_skene_decides_over_the_whole_round(db, write):
     run(write(*rows), "--create", "--policy", "dawid-skene:0.9")
     assert Consensus.objects.filter(state="decided").count() == 60
     assert Consensus.objects.filter(label="positive").count() == 30
-    assert RoundPolicy.objects.get().fitted.votes == 300
+    assert RoundPolicy.objects.get().fitted_model.votes == 300
     owner, example = UserFactory(), Example.objects.first()
     override_consensus(example=example, owner=owner, choice=Vote(label="negative"))
     withdraw_override(example=example, owner=owner)
@@ -315,7 +315,7 @@ def test_the_sites_rules_decide_the_same(db, write):
 def test_the_sites_own_votes_are_not_decided_anew(write, sentiment, alice, bob):
     run(write(row("u1")), "--task", "sentiment")
     example = Example.objects.get()
-    Validation.objects.create(example=example, validator=annotator_of(bob), label="positive")
+    Validation.objects.create(example=example, validator=get_annotator(bob), label="positive")
     with pytest.raises(CommandError, match=r"^sentiment round 1 .*--policy"):
         run(write(row("u2")), "--task", "sentiment", "--policy", "n-equal:5")
     assert run(write(row("u2")), "--task", "sentiment")[0] == "1 new, 0 known before."
@@ -389,7 +389,7 @@ def test_history_is_nobodys_work_of_today(db, write):
 def test_a_card_names_the_models_of_imported_rows(db, write):
     run(write(row()), "--create")
     dataset = Dataset(round=Round.objects.get(), version=1)
-    assert name_models(dataset) == TargetModel.objects.get().name
+    assert join_model_names(dataset) == TargetModel.objects.get().name
 
 
 def test_retired_contexts_are_not_copied_in_silence(db, write):
@@ -433,7 +433,7 @@ def test_new_rows_of_the_site_get_ids_of_their_own(write, sentiment, alice):
     example = Example.objects.create(
         round=sentiment,
         context=context,
-        annotator=annotator_of(alice),
+        annotator=get_annotator(alice),
         inputs={},
         digest="d",
         outcome="no_model",
@@ -455,12 +455,12 @@ def test_plain_rows_are_judged_by_labels(db, write, as_alice, alice, answer):
     assert run(write(*rows), *options)[0] == "3 new, 0 known before."
     task = Task.objects.get()
     assert not task.is_visible
-    labels = [label.value for label in task.config.labels("label")]
+    labels = [label.value for label in task.config.get_labels("label")]
     assert labels == ["good", "so so", "bad"]
     TaskMember.objects.create(task=Task.objects.get(), user=alice, role="annotator")
     for _ in range(3):
         judge_once(as_alice, "label:so so")
-    report = task_report(list(task.rounds.all()), code="mood")["rounds"][0]
+    report = build_task_report(list(task.rounds.all()), code="mood")["rounds"][0]
     assert (report["collected"], report["judged"]) == (3, 3)
     assert run(write(*rows), *options)[0] == "0 new, 3 known before."
 

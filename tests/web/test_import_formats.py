@@ -7,8 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
-from tasks.formats import TOOL_FORMATS
+from core.accounts.services import get_annotator
+from tasks.formats import EXPORT_FORMATS
 from tasks.formats.base import ROW_KEY
 from tasks.models import TargetModel, Task, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory, importing
@@ -64,7 +64,7 @@ def test_a_folder_becomes_rounds_with_licence_and_citation(db, anli):
     task = Task.objects.get()
     assert task.config.about.license == "CC BY-NC 4.0"
     assert "Adversarial NLI" in task.config.about.citation
-    assert {label.value for label in task.config.labels("label")} >= {"entailment", "neutral"}
+    assert {label.value for label in task.config.get_labels("label")} >= {"entailment", "neutral"}
     first, second = Example.objects.order_by("uid").select_related("round", "context")
     assert (first.round.number, second.round.number) == (1, 2)
     assert (first.outcome, first.consensus.is_validated_error) == ("fooled", True)
@@ -124,7 +124,9 @@ def told(round):
     ]
 
 
-@pytest.mark.parametrize("tool", [name for name, form in TOOL_FORMATS.items() if not form.needs])
+@pytest.mark.parametrize(
+    "tool", [name for name, form in EXPORT_FORMATS.items() if not form.required_fields]
+)
 def test_what_goes_out_comes_back(tool, db, anli, tmp_path):
     run(anli, "--from", "anli", "--task", "pairs", "--create", "--policy", "at-least:2")
     task = Task.objects.get()
@@ -138,7 +140,9 @@ def test_what_goes_out_comes_back(tool, db, anli, tmp_path):
     assert TargetModel.objects.count() == 2  # the models of R1 and R2, none of them twice
 
 
-@pytest.mark.parametrize("tool", [name for name, form in TOOL_FORMATS.items() if not form.needs])
+@pytest.mark.parametrize(
+    "tool", [name for name, form in EXPORT_FORMATS.items() if not form.required_fields]
+)
 def test_corrections_and_metadata_come_back(tool, db, tmp_path):
     row = {
         "task": "free", "round": 1, "uid": "f1", "context": {"passage": "Ada wrote it in 1843."},
@@ -264,7 +268,7 @@ def test_members_download_a_round_for_a_tool(client, alice, bob, nli):
     text = answer.getvalue().decode()
     [task] = json.loads(text)
     assert len(task["annotations"]) == 2
-    assert not any(annotator_of(one).pseudonym in text for one in (bob, *people))
+    assert not any(get_annotator(one).pseudonym in text for one in (bob, *people))
     assert client.get(URL.replace("label_studio", "csv")).status_code == 404
     assert client.get(URL.replace("label_studio", "squad")).status_code == 302
     assert client.get(URL.replace("label_studio", "snli")).status_code == 200

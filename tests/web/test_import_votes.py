@@ -167,7 +167,7 @@ def test_what_people_typed_is_free_text_and_goes_out_as_such(db, source, tmp_pat
     run(source("label_studio", {"a.json": typed("It is.", "It is not.", long)}), "label_studio")
     assert max(Validation.objects.values_list("label", flat=True), key=len) == long
     task = Task.objects.get(code="tone")
-    assert task.config.component(task.config.answer_field).type == "long_text"
+    assert task.config.get_component(task.config.answer_field).type == "long_text"
     out = StringIO()
     call_command(
         "export_examples", "--task", "tone", "--round", "1", "--to", "label_studio", stdout=out
@@ -181,7 +181,7 @@ def test_labels_that_are_named_are_labels_though_people_typed_them(db, source):
     path = source("label_studio", {"a.json": typed("good", "bad")})
     run(path, "label_studio", "--labels", "good,bad")
     task = Task.objects.get(code="tone")
-    assert task.config.component(task.config.answer_field).values == ("good", "bad")
+    assert task.config.get_component(task.config.answer_field).values == ("good", "bad")
 
 
 @pytest.mark.parametrize("typing", ["text_box", "free_response"])
@@ -192,7 +192,7 @@ def test_potatos_texts_are_free_and_a_long_answer_makes_all_so(db, source, typin
     records = [said("a", "It is.", typing), said("b", "It is not.", typing)]
     run(source("potato", {"annotations.jsonl": records}), "potato")
     config = Task.objects.get(code="tone").config
-    assert config.component(config.answer_field).type == "long_text"
+    assert config.get_component(config.answer_field).type == "long_text"
 
 
 def test_an_answer_too_long_for_a_label_makes_all_of_them_texts(db, source):
@@ -200,7 +200,7 @@ def test_an_answer_too_long_for_a_label_makes_all_of_them_texts(db, source):
     more = {**row, "uid": "2", "validations": [{"worker": "2", "label": "b" * 201}]}
     run(source(None, {"history.jsonl": [row, more]}), None)
     config = Task.objects.get(code="tone").config
-    assert config.component(config.answer_field).type == "long_text"
+    assert config.get_component(config.answer_field).type == "long_text"
 
 
 def asked(*answers):
@@ -254,14 +254,14 @@ def test_answers_of_several_lines_or_said_to_be_free_are_texts(db, source, label
     records = [{"id": n, "text": "a", "label": [label]} for n, label in enumerate(labels)]
     run(source("doccano", {"ann.jsonl": records}), "doccano", *args)
     config = Task.objects.get(code="tone").config
-    assert config.component(config.answer_field).type == "long_text"
+    assert config.get_component(config.answer_field).type == "long_text"
 
 
 def test_numbers_are_labels_by_size(db, source):
     answers = [("tone", label) for label in ("10", "9", "b", "-1.5", "a")]
     run(source("label_studio", {"a.json": asked(*answers)}), "label_studio")
     config = Task.objects.get(code="tone").config
-    assert config.component(config.answer_field).values == ("-1.5", "9", "10", "a", "b")
+    assert config.get_component(config.answer_field).values == ("-1.5", "9", "10", "a", "b")
 
 
 def test_a_conversation_of_a_tool_is_one_here(db, source):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from core.accounts.models import LogEntry, User
 from core.errors import Invalid, Refused
-from tasks.mails import addresses_to_invite
+from tasks.mails import normalise_addresses
 from tasks.members import invitation_services as services
 from tasks.models import Invitation, Task, TaskMember
 from tests.support.factories import PASSWORD, UserFactory
@@ -53,6 +53,12 @@ def signed_in(user):
     client = Client()
     client.force_login(user)
     return client
+
+
+def test_invitations_by_mail_are_offered_where_mail_is_sent(owner, settings):
+    assert 'name="mail"' in owner.get(URL).text
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    assert 'name="mail"' not in owner.get(URL).text
 
 
 def test_the_form_of_a_link_asks_for_no_more_people_than_may_join(owner, settings, nli):
@@ -166,13 +172,13 @@ def test_the_services_refuse_by_themselves(owner, alice, bob, nli, monkeypatch):
     told = {"task": nli.task, "days": 1}
     for role, most in (("owner", 1), ("judge", 0), ("judge", 1001)):
         with pytest.raises(Invalid):
-            services.create_link(**told, actor=alice, role=role, most=most)
-    made, _url = services.create_link(**told, actor=alice, role="judge", most=1)
+            services.create_invitation_link(**told, actor=alice, role=role, most=most)
+    made, _url = services.create_invitation_link(**told, actor=alice, role="judge", most=1)
     with pytest.raises(Refused):
-        services.create_link(**told, actor=bob, role="judge", most=1)
+        services.create_invitation_link(**told, actor=bob, role="judge", most=1)
     with pytest.raises(Refused):
         services.revoke_invitation(invitation=made, actor=bob)
-    monkeypatch.setattr(services, "MAX_OPEN", 2)
+    monkeypatch.setattr(services, "MAX_OPEN_INVITATIONS", 2)
     with pytest.raises(Refused):
         services.send_invitations(
             **told, actor=alice, role="judge", addresses=[CARLA, "d@example.com"]
@@ -181,7 +187,7 @@ def test_the_services_refuse_by_themselves(owner, alice, bob, nli, monkeypatch):
 
 
 def test_many_an_hour_are_refused(owner, monkeypatch):
-    monkeypatch.setattr("core.web.throttles.AN_HOUR", {"members": 1, "joining": 1})
+    monkeypatch.setattr("core.web.throttles.REQUESTS_PER_HOUR", {"members": 1, "joining": 1})
     told = {"mail": "1", "role": "judge", "days": 1, "addresses": f"{CARLA}, d@example.com"}
     assert owner.post(URL, told).status_code == 422
     assert [Client().get("/join/nothing/").status_code for _ in range(2)] == [410, 429]
@@ -200,4 +206,4 @@ def test_what_is_over_for_a_month_goes_and_members_stay(owner, bob, nli):
 
 def test_an_address_is_invited_once_however_it_is_typed():
     typed = [" B@x.example", "a@x.example", "b@X.example "]
-    assert addresses_to_invite(typed) == ["b@x.example", "a@x.example"]
+    assert normalise_addresses(typed) == ["b@x.example", "a@x.example"]

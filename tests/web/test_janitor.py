@@ -19,7 +19,7 @@ def _here(settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT, settings.SPOOL = tmp_path / "media", tmp_path / "spool"
     settings.SPOOL.mkdir()
     monkeypatch.setattr(cleanup.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(containers, "list_ours", lambda installation: [])
+    monkeypatch.setattr(containers, "list_own_containers", lambda installation: [])
 
 
 def old(name):
@@ -30,14 +30,14 @@ def old(name):
 
 
 def test_set_files_that_no_version_names_go_after_a_day(db):
-    assert cleanup.tidy() == 0  # no set was ever made
+    assert cleanup.remove_leftovers() == 0  # no set was ever made
     version = set_version(TaskFactory(code="nli"))
     old(version.inputs.name)
     old(version.gold.name)
     folder = version.inputs.name.rpartition("/")[0]
     left = old(default_storage.save(f"{folder}/v2-inputs.jsonl.gz", ContentFile(b"x")))
     new = default_storage.save(f"{folder}/v3-inputs.jsonl.gz", ContentFile(b"x"))
-    assert cleanup.tidy() == 1
+    assert cleanup.remove_leftovers() == 1
     assert not default_storage.exists(left)
     assert default_storage.exists(new)  # somebody may be making its version now
     assert len(list(read_set_rows(version))) == 6
@@ -51,6 +51,6 @@ def test_folders_of_runs_go_after_a_day(db, tmp_path):
     (tmp_path / "dynabench-run-gone").symlink_to(
         tmp_path / "nowhere"
     )  # gone before it is looked at
-    assert cleanup.tidy() == 1
+    assert cleanup.remove_leftovers() == 1
     assert new.is_dir()
     assert not left.exists()

@@ -12,12 +12,13 @@ from core.errors import Unavailable
 from dynabench.operations.demo.models import DemoRun
 from evaluation.contract import AttemptFailed, ImpossibleJob, NotNow, Outcome, ServerAway
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.leases import queue_again
+from evaluation.isolation.queue.leases import requeue_jobs
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.sandbox.images import RegistryAway
 from evaluation.models import CustomMetric, LlmJudge, Paraphrasing, Submission, TrainingRun
-from evaluation.models.jobs import UNFINISHED
-from serving.hub import HubAwayError
+from evaluation.models.jobs import UNFINISHED_STATES
+from leaderboard.models import ArenaJudge
+from serving.hub import HubUnavailableError
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import TaskFactory
 from tests.support.judged_answers import chat_target
@@ -33,11 +34,13 @@ def works(settings, tmp_path):
     version, target = set_version(task), chat_target(task, "")
     asked = {"target": target, "asked_with": {}, "prompt": ""}
     judge = LlmJudge.objects.create(task=task, name="j", most_calls=1, **asked)
+    pairs = ArenaJudge.objects.create(task=task, name="p", most_calls=2, **asked)
     words = Paraphrasing.objects.create(evaluation_set=version.evaluation_set, size=1, **asked)
     metric = CustomMetric.objects.create(task=task, name="m", number=1)
-    subprocess = "evaluation.isolation.queue.subprocess_job._run"
+    subprocess = "evaluation.isolation.queue.subprocess_job._run_command"
     return [
         (judge, "evaluation.judges.llm_judges.services.open_cluster_transport"),
+        (pairs, "leaderboard.arena.judges.services.open_cluster_transport"),
         (words, "evaluation.judges.paraphrases.writing_services.open_cluster_transport"),
         (metric, "evaluation.judges.custom_metrics.scoring_services.choose_trial_answers"),
         (TrainingRun.objects.create(task=task, options={}), subprocess),
@@ -45,7 +48,7 @@ def works(settings, tmp_path):
         (queued_run(accepted_model(task), version), "evaluation.runs.execute.evaluate_run"),
         (
             Submission.objects.create(task=task, kind="directory", name="d"),
-            "evaluation.submissions.intake.scratch",
+            "evaluation.submissions.intake.open_scratch_folder",
         ),
     ]
 
@@ -57,7 +60,7 @@ ENDS = [
     (Unavailable("Wait."), "queued", 0, MINUTE),
     (ServerAway("Away."), "queued", 0, MINUTE),
     (RegistryAway("Away."), "queued", 0, MINUTE),
-    (HubAwayError("Away."), "queued", 0, MINUTE),
+    (HubUnavailableError("Away."), "queued", 0, MINUTE),
     (AttemptFailed("Failed."), "queued", 1, MINUTE),
     (KeyError("a secret"), "queued", 1, MINUTE),
     (ImpossibleJob("Never."), "failed", 1, None),
@@ -129,8 +132,8 @@ def test_only_what_is_over_is_queued_again_and_as_if_it_were_new(works):
             spent = {"attempts": 3, "progress": 0.5, "message": "at work", "error": "It failed."}
             kind.objects.update(state=state, lease_token=token, **past, **spent)
             OrmQ.objects.all().delete()
-            is_over = state not in UNFINISHED
-            assert queue_again(kind.objects.filter(pk=job.pk)) == is_over
+            is_over = state not in UNFINISHED_STATES
+            assert requeue_jobs(kind.objects.filter(pk=job.pk)) == is_over
             assert OrmQ.objects.count() == is_over
             job.refresh_from_db()
             if is_over:

@@ -20,7 +20,7 @@ from django_q.signing import SignedPackage
 from core.jobs import periodic, queue
 from core.jobs.models import LastSuccess
 from core.jobs.queue import enqueue
-from core.periodic import DAILY, MINUTELY, Periodic
+from core.periodic import DAILY, MINUTELY, PeriodicJob
 from dynabench.operations.management.commands import qcluster
 from dynabench.operations.soundness import outside
 from dynabench.operations.soundness.health import Finding
@@ -83,11 +83,11 @@ def test_a_claimed_job_has_a_lease_and_a_clean_start(run):
 def test_a_heartbeat_keeps_the_lease_and_tells(run):
     mine = leases.claim_job(TrainingRun, run.pk)
     expire(run)
-    leases.heartbeat(mine, 0.5, "x" * 300)
+    leases.write_heartbeat(mine, 0.5, "x" * 300)
     run.refresh_from_db()
     assert run.lease_until > timezone.now()
     assert (run.progress, run.message) == (0.5, "x" * 200)
-    leases.heartbeat(mine)
+    leases.write_heartbeat(mine)
     run.refresh_from_db()
     assert run.progress == 0.5
 
@@ -102,7 +102,7 @@ def test_the_end_is_stored_with_what_came_out(run):
 
 
 def test_a_failure_says_why(run):
-    leases.fail(leases.claim_job(TrainingRun, run.pk), "There are no rows.")
+    leases.fail_job(leases.claim_job(TrainingRun, run.pk), "There are no rows.")
     run.refresh_from_db()
     assert (run.state, run.error, run.is_over) == (State.FAILED, "There are no rows.", True)
 
@@ -127,9 +127,9 @@ def test_a_zombie_changes_nothing(run):
     expire(run)
     jobs.sweep_all()
     writes = (
-        lambda: leases.heartbeat(zombie, 0.9),
+        lambda: leases.write_heartbeat(zombie, 0.9),
         lambda: leases.finish_job(zombie, report={"by": "zombie"}),
-        lambda: leases.fail(zombie, "by a zombie"),
+        lambda: leases.fail_job(zombie, "by a zombie"),
     )
     for claim_anew in (False, True):
         another = leases.claim_job(TrainingRun, run.pk) if claim_anew else None
@@ -156,7 +156,7 @@ def test_a_message_is_undone_with_its_transaction(run):
 
 
 def test_every_kind_of_job_has_its_function():
-    functions = {kind: kind.function for kind in leases.job_models()}
+    functions = {kind: kind.function for kind in leases.list_job_models()}
     assert {EvaluationRun, Submission} < functions.keys()
     assert len(set(functions.values())) == len(functions)
     assert all(map(callable, map(import_string, functions.values())))
@@ -179,7 +179,7 @@ def test_a_message_is_taken_once_by_many_workers():
     with ThreadPoolExecutor(8) as pool:
         taken = [SignedPackage.loads(one) for some in pool.map(take_all, range(8)) for one in some]
     assert sorted(task["args"][0] for task in taken) == list(range(20))
-    assert queue.is_empty()
+    assert queue.is_queue_empty()
     assert not OrmQ.objects.exists()
 
 
@@ -187,20 +187,20 @@ def test_long_jobs_wait_until_no_other_message_does(db):
     names = ["evaluation.jobs.evaluate_next", "evaluation.jobs.build_dataset"]
     for number, name in enumerate([*names, *names]):
         enqueue(name, number)
-    assert not queue.is_empty()
+    assert not queue.is_queue_empty()
     taken = [SignedPackage.loads(queue.take_message())["args"][0] for _ in range(4)]
     assert taken == [1, 3, 0, 2]
-    assert queue.is_empty()
+    assert queue.is_queue_empty()
 
 
 def test_every_long_job_is_known():
-    assert {kind.function for kind in leases.job_models()} > settings.LONG_JOBS
+    assert {kind.function for kind in leases.list_job_models()} > settings.LONG_JOBS
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_message_that_fails_is_kept_with_its_reason_and_harms_nobody():
     enqueue("no.such.function", 7)
-    queue.answer(queue.take_message())
+    queue.run_message(queue.take_message())
     (task,) = Task.objects.all()
     assert (task.success, task.func, task.args) == (False, "no.such.function", (7,))
     assert "ModuleNotFoundError" in task.result
@@ -208,7 +208,7 @@ def test_a_message_that_fails_is_kept_with_its_reason_and_harms_nobody():
 
 def test_a_message_of_another_key_is_thrown_away(db):
     enqueue("evaluation.jobs.sweep_all")
-    queue.answer(queue.take_message()[:-1] + "?")
+    queue.run_message(queue.take_message()[:-1] + "?")
     assert not Task.objects.exists()
 
 
@@ -236,20 +236,20 @@ def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waitin
     done = []
     fails = Mock(side_effect=RuntimeError("no storage"), __name__="boards")
     works = {
-        "boards": Periodic(fails, MINUTELY, "boards", ""),
-        "mails": Periodic(lambda: done.append(1), MINUTELY, "mails", ""),
-        "day": Periodic(lambda: done.append("day"), DAILY, "day", ""),
+        "boards": PeriodicJob(fails, MINUTELY, "boards", ""),
+        "mails": PeriodicJob(lambda: done.append(1), MINUTELY, "mails", ""),
+        "day": PeriodicJob(lambda: done.append("day"), DAILY, "day", ""),
     }
-    monkeypatch.setattr(periodic, "SCHEDULE", works)
+    monkeypatch.setattr(periodic, "SCHEDULED_JOBS", works)
     with time_machine.travel("2026-03-01T12:00Z", tick=False) as clock:
         with pytest.raises(CommandError, match="boards"):
             call_command("minutely")
         call_command("minutely")  # of another machine, at the same moment
         assert done == [1, "day"]
         clock.shift(60)
-        assert periodic.do_what_is_due() == ["boards"]
+        assert periodic.run_due_jobs() == ["boards"]
         clock.shift(timedelta(days=1))
-        periodic.do_what_is_due()
+        periodic.run_due_jobs()
     assert done == [1, "day", 1, 1, "day"]
 
 
@@ -269,10 +269,10 @@ def test_parts_that_answer_are_noted_and_those_that_do_not_are_told(db, monkeypa
 
 def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):
     away = Mock(side_effect=OperationalError, __name__="renew_boards")
-    works = {"renew_boards": Periodic(away, MINUTELY, "boards", "")}
-    monkeypatch.setattr(periodic, "SCHEDULE", works)
+    works = {"renew_boards": PeriodicJob(away, MINUTELY, "boards", "")}
+    monkeypatch.setattr(periodic, "SCHEDULED_JOBS", works)
     with pytest.raises(OperationalError):
-        periodic.do_what_is_due()
+        periodic.run_due_jobs()
 
 
 def test_the_command_of_the_library_is_ours():

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example, GatePass
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Context
 from tests.support.factories import UserFactory
 from tests.support.judging import (
@@ -36,8 +36,8 @@ def test_a_blind_label_is_stored_and_the_next_example_comes(as_alice, alice, nli
     assert 'id="judge-title"' in response.text
     assert ("<html" in response.text) == (not headers)
     vote = Validation.objects.get()
-    assert (vote.label, vote.verdict, vote.validator) == ("neutral", "", annotator_of(alice))
-    assert vote.author == annotator_of(bob)
+    assert (vote.label, vote.verdict, vote.validator) == ("neutral", "", get_annotator(alice))
+    assert vote.author == get_annotator(bob)
     assert vote.seconds >= 0
     left = Example.objects.exclude(pk=vote.example_id).get()
     assert left.inputs["hypothesis"] in response.text
@@ -98,7 +98,7 @@ def test_the_page_is_the_same_whatever_the_author_said(as_alice, nli, bob):
 
 
 def test_what_only_one_label_asks_for_is_hidden_too(as_alice, alice, hate, bob):
-    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    GatePass.objects.create(annotator=get_annotator(alice), task=hate.task)
     url = "/t/hate-speech/judge/"
     more = {"label": "hate", "hate_type": "derogation", "hate_target": "none"}
     pages = {
@@ -114,7 +114,7 @@ def test_nobody_judges_their_own(as_alice, alice, nli, bob):
     response = as_alice.post(URL, {"example": mine.uuid, "answer": "label:neutral"}, **HTMX)
     assert response.status_code == 403
     assert not Validation.objects.exists()
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     with pytest.raises(IntegrityError, match="validation_not_own"), transaction.atomic():
         Validation.objects.create(example=mine, validator=me, author=me, label="neutral")
 
@@ -130,7 +130,7 @@ def test_nobody_judges_twice(as_alice, alice, example, headers):
     assert Validation.objects.get().label == "neutral"
     with pytest.raises(IntegrityError), transaction.atomic():
         Validation.objects.create(
-            example=example, validator=annotator_of(alice), label="entailment"
+            example=example, validator=get_annotator(alice), label="entailment"
         )
 
 
@@ -181,9 +181,8 @@ def test_skipping_is_free_and_for_good(as_alice, alice, example, headers):
     response = as_alice.post(
         URL + "skip/", {"example": example.uuid}, follow=not headers, **headers
     )
-    assert "Skipped" in response.text
     assert 'id="nothing-to-judge"' in response.text
-    assert Skip.objects.get().validator == annotator_of(alice)
+    assert Skip.objects.get().validator == get_annotator(alice)
     assert QueueItem.objects.get().free == 3
     assert 'id="nothing-to-judge"' in as_alice.get(URL).text
 
@@ -194,7 +193,6 @@ def test_undo_brings_the_example_back(as_alice, example, headers):
     assert undo in as_alice.get(URL).text
     response = as_alice.post(undo, follow=not headers, **headers)
     assert "Statement 0." in response.text
-    assert "taken back" in response.text
     assert not Validation.objects.exists()
     assert not Consensus.objects.exists()
     assert QueueItem.objects.get().free == 2

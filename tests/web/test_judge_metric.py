@@ -5,9 +5,9 @@ import csv
 import pytest
 
 from evaluation.contract import SetRow
-from evaluation.judges.llm_judges.agreement import LEAST_EXAMPLES, JudgedPair, compute_agreement
+from evaluation.judges.llm_judges.agreement import MIN_EXAMPLES, JudgedPair, compute_agreement
 from evaluation.models import EvaluationRun, EvaluationSet, LlmJudge, LlmScore, Score
-from leaderboard.board.rates import read_rates
+from leaderboard.board.rates import compute_pool_rates
 from leaderboard.board.tables import build_public_table
 from leaderboard.snapshots.diff import describe_changes
 from leaderboard.snapshots.services import take_snapshot
@@ -56,7 +56,7 @@ def runs(task):
     return found
 
 
-def a_judge(task, name="careful", examples=3 * LEAST_EXAMPLES):
+def a_judge(task, name="careful", examples=3 * MIN_EXAMPLES):
     """A judge that agrees with people on nine of ten examples."""
     target, _ = TargetModel.objects.get_or_create(task=task, name="chat", adapter="openai_chat")
     found = compute_agreement(
@@ -84,11 +84,11 @@ def column(table):
 
 
 def test_a_judge_who_is_not_calibrated_is_shown_and_counts_for_nothing(task, runs, client):
-    scored(a_judge(task, examples=LEAST_EXAMPLES - 1), runs)
+    scored(a_judge(task, examples=MIN_EXAMPLES - 1), runs)
     table = ok(client.get(f"{BOARD}?format=json")).json()
     assert ranking(table) == ["Model 2", "Model 1", "Model 0"]
     assert "llm_judge" not in table["weights"]["metrics"]
-    assert "llm_judge" not in read_rates(task).rates.values
+    assert "llm_judge" not in compute_pool_rates(task).rates.values
     assert [row["metrics"]["llm_judge"]["value"] for row in table["rows"]] == [30.0, 60.0, 90.0]
     assert column(table)["judge"]["agreement"]["is_calibrated"] is False
     assert client.get(f"{BOARD}?w_llm_judge=8").status_code == 422
@@ -123,7 +123,7 @@ def test_one_who_is_calibrated_counts_as_its_owner_says(task, runs, client):
     for line in csv.DictReader(lines):
         assert float(line["llm_judge_kappa_low"]) == pytest.approx(low, abs=1e-4)
         assert line["llm_judge_judge"] == "careful (1)"
-        assert line["llm_judge_judged_by_both"] == str(3 * LEAST_EXAMPLES)
+        assert line["llm_judge_judged_by_both"] == str(3 * MIN_EXAMPLES)
     assert f"kappa at least {low:.2f}" in ok(client.get(f"{BOARD}?format=latex")).text
     told = ok(client.get("/api/v1/tasks/free/leaderboard/")).json()
     assert column(told) == column(table)
@@ -165,7 +165,7 @@ def test_a_judge_that_nobody_has_made_yet_leaves_the_board_whole(task, runs, cli
     table = ok(client.get(f"{BOARD}?format=json")).json()
     assert ranking(table) == ["Model 2", "Model 1", "Model 0"]
     assert column(table)["version"] == 0
-    assert "no LLM judge called careful" in ok(client.get(BOARD)).text
+    assert 'data-judge="careful" data-number="0"' in ok(client.get(BOARD)).text
     for format in ("csv", "latex"):
         ok(client.get(f"{BOARD}?format={format}"))
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotation.attempts.services import retract_example
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.judging import URL, judge, write
@@ -20,7 +20,7 @@ from validation.consensus.consensus import Policy, Vote
 from validation.consensus.sampling import is_in_share
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import queue as selectors
-from validation.judging.queue import Place, next_place, round_numbers
+from validation.judging.queue import FreePlace, find_next_place, read_round_numbers
 from validation.judging.services import lease_next
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
 
@@ -30,7 +30,7 @@ def test_the_next_example_is_found_through_the_index(alice, nli, bob):
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
     with CaptureQueriesContext(connection) as queries:
-        assert next_place(nli.pk, annotator_of(alice)) is None
+        assert find_next_place(nli.pk, get_annotator(alice)) is None
     with connection.cursor() as cursor:
         explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
         cursor.execute(f"{explain} {queries[0]['sql']}")
@@ -135,7 +135,7 @@ def test_numbers_of_a_round(client, alice, nli, bob):
         for _ in range(3):
             judge(client, f"label:{label}", **HTMX)
     with CaptureQueriesContext(connection) as queries:
-        found = round_numbers(nli)[nli.pk]
+        found = read_round_numbers(nli)[nli.pk]
     assert len(queries) == 1
     assert (found["collected"], found["fooled"], found["judged"]) == (4, 3, 3)
     errors = Consensus.objects.filter(example__outcome="fooled").count()
@@ -143,11 +143,13 @@ def test_numbers_of_a_round(client, alice, nli, bob):
 
 
 def test_two_tabs_of_a_person_take_one_place(alice, nli, bob, monkeypatch):
-    example, person = write(nli, bob), annotator_of(alice)
+    example, person = write(nli, bob), get_annotator(alice)
     first = lease_next(validator=person, task=nli.task)
     free = QueueItem.objects.get().free
     # The other tab looked for a place before the first one was given its lease.
-    monkeypatch.setattr(selectors, "latest_lease", lambda *_: None)
-    monkeypatch.setattr(selectors, "next_place", lambda *_, **__: Place(example.pk, None, 0))
+    monkeypatch.setattr(selectors, "find_latest_lease", lambda *_: None)
+    monkeypatch.setattr(
+        selectors, "find_next_place", lambda *_, **__: FreePlace(example.pk, None, 0)
+    )
     assert lease_next(validator=person, task=nli.task) == first
     assert QueueItem.objects.get().free == free

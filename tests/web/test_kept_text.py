@@ -9,8 +9,8 @@ from django.core import mail
 from django.utils import timezone
 
 from annotation.models import Assignment, Example
-from core.web import kept_text
-from core.web.kept_text import COOKIE, KeptText, seal, unseal
+from core.web import guest_text
+from core.web.guest_text import COOKIE_NAME, GuestText, seal_text, unseal_text
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
@@ -37,7 +37,7 @@ def check_is_filled_in(client):
     """The form has text and goal, submits, and the browser keeps nothing any more."""
     page = client.get("/t/sentiment/write/")
     assert (page.context["work"].goal, page.context["form"]["text"].value()) == ("negative", TEXT)
-    assert client.cookies[COOKIE].value == ""
+    assert client.cookies[COOKIE_NAME].value == ""
     again = client.get("/t/sentiment/write/")  # it is the draft now
     assert again.context["form"]["text"].value() == TEXT
     client.post("/t/sentiment/write/", open_form(client, "/t/sentiment/write/") | {"text": TEXT})
@@ -52,7 +52,7 @@ def test_it_is_filled_in_after_sign_up(client, settings, practised, verification
     assert sent["Location"].endswith("?next=%2Ft%2Fsentiment%2Fwrite%2F")
     assert not Session.objects.exists()  # nothing of it is stored here
     assert not Assignment.objects.exists()
-    cookie = client.cookies[COOKIE]
+    cookie = client.cookies[COOKIE_NAME]
     assert TEXT not in cookie.value
     assert cookie["httponly"]
     account = {"email": "guest@example.com", "password1": PASSWORD}
@@ -74,14 +74,14 @@ def test_it_waits_while_another_text_is_begun_or_nobody_writes(client, practised
     client.get("/t/sentiment/write/")
     sentiment.state = "open"
     sentiment.save()
-    assert client.cookies[COOKIE].value
+    assert client.cookies[COOKIE_NAME].value
     assert client.get("/t/sentiment/write/").context["form"]["text"].value() == TEXT
     Assignment.objects.update(draft={"text": "Mine."})
     keep(client, practised)
     assert client.get("/t/sentiment/write/").context["form"]["text"].value() == "Mine."
-    assert client.cookies[COOKIE].value
+    assert client.cookies[COOKIE_NAME].value
     client.post("/accounts/logout/")
-    assert not client.cookies[COOKIE].value  # the next person here finds nothing
+    assert not client.cookies[COOKIE_NAME].value  # the next person here finds nothing
 
 
 def test_what_cannot_count_is_not_kept(client, nli, sentiment, practised, monkeypatch):
@@ -96,13 +96,13 @@ def test_what_cannot_count_is_not_kept(client, nli, sentiment, practised, monkey
     assert 'name="kept"' not in right.text
     assert keep(client, practised, "nli").status_code == 404
     assert keep(client, "forged").status_code == 404
-    monkeypatch.setattr(kept_text, "LARGEST", 10)
-    assert seal(KeptText("sentiment", "", {"text": TEXT})) == ""
+    monkeypatch.setattr(guest_text, "MAX_COOKIE_BYTES", 10)
+    assert seal_text(GuestText("sentiment", "", {"text": TEXT})) == ""
 
 
 def test_it_is_forgotten_after_three_days(monkeypatch):
-    sealed = seal(KeptText("sentiment", "", {"text": TEXT}))
-    assert unseal(sealed).inputs == {"text": TEXT}
+    sealed = seal_text(GuestText("sentiment", "", {"text": TEXT}))
+    assert unseal_text(sealed).inputs == {"text": TEXT}
     later = timezone.now() + timedelta(days=3, minutes=1)
     monkeypatch.setattr(timezone, "now", lambda: later)
-    assert unseal(sealed) is None
+    assert unseal_text(sealed) is None

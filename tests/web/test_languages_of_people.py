@@ -4,10 +4,10 @@ import pytest
 from django.core import mail
 from django.utils import translation
 
-from core.accounts.languages import language_of
+from core.accounts.languages import find_user_language
 from core.accounts.models import User
 from evaluation.models import EvaluationRun
-from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.emails import send_end_emails
 from tasks.mails import mail_invitation, mail_members, mail_person
 from tasks.models import TaskMember
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -69,10 +69,10 @@ def test_what_the_queue_sends_is_in_the_persons_language(sent, nli):
     model = accepted_model(nli.task, owner=UserFactory(language="de"))
     queued_run(model, version)
     EvaluationRun.objects.update(state="done", outcome="ok")
-    in_german = sent(tell_ends)
+    in_german = sent(send_end_emails)
     User.objects.filter(pk=model.owner_id).update(language="en")
     type(model).objects.filter(pk=model.pk).update(told_at=None)
-    in_english = sent(tell_ends)
+    in_english = sent(send_end_emails)
     assert in_german.keys() == in_english.keys() == {model.owner.email}
     assert in_german != in_english
 
@@ -85,7 +85,7 @@ def test_the_language_of_the_page_is_that_of_a_new_account(client, settings):
         {"email": "ana@example.org", "password1": password, "password2": password},
         headers={"accept-language": "es"},
     )
-    assert language_of(User.objects.get(email="ana@example.org")) == "es"
+    assert find_user_language(User.objects.get(email="ana@example.org")) == "es"
 
 
 def test_who_chooses_a_language_gets_mails_in_it(client):

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from annotation.models import Report, TargetOutput, TextKey
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.web import lists
 from core.web.lists import ListPage
 from dynabench.campaigns.models import Place
@@ -21,7 +21,7 @@ from dynabench.communities.models import Community, Post
 from dynabench.manage import review
 from dynabench.manage.log import find_readable_entries
 from dynabench.webhooks.models import Delivery, Webhook
-from evaluation.models import NearCopy, TrainingRun
+from evaluation.models import Dataset, DatasetItem, NearCopy, TrainingRun
 from leaderboard.models import Battle, Contestant
 from tasks.models import Duty, TargetVersion, TaskMember
 from tests.support.arenas import compare
@@ -29,7 +29,13 @@ from tests.support.battles import battle_arena
 from tests.support.campaigns import open_campaign, take_part
 from tests.support.compared_models import answered, rows_of
 from tests.support.evaluations import accepted_model, set_version
-from tests.support.factories import ContextFactory, RoundFactory, UserFactory, scripted_target
+from tests.support.factories import (
+    ContextFactory,
+    RoundFactory,
+    TaskFactory,
+    UserFactory,
+    scripted_target,
+)
 from tests.support.judging import write, write_many
 from tests.support.paraphrases import paraphrased
 from tests.support.policies import rederive
@@ -49,8 +55,8 @@ SIZE, MANY = 2, 5
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
-    monkeypatch.setattr(lists, "LARGEST_PAGE", SIZE)
-    monkeypatch.setattr(review, "PAGE", SIZE)  # the queue itself looks no further than a page
+    monkeypatch.setattr(lists, "MAX_PAGE_ROWS", SIZE)
+    monkeypatch.setattr(review, "PAGE_SIZE", SIZE)  # the queue itself looks no further than a page
 
 
 @pytest.fixture
@@ -143,7 +149,7 @@ def make_trainings(task):
 def make_examples(round, owner):
     """Examples that split their judges, of which the owner wrote most, with a model's answers."""
     authors = [owner] * MANY + [UserFactory() for _ in range(MANY - 1)]
-    validators = [annotator_of(UserFactory()) for _ in range(MANY)]
+    validators = [get_annotator(UserFactory()) for _ in range(MANY)]
     target = scripted_target(round, label="entailment")
     version = TargetVersion.objects.create(target=target, digest="d")
     for number, author in enumerate(authors):
@@ -175,7 +181,7 @@ def make_examples(round, owner):
 def make_contexts(round):
     contexts = ContextFactory.create_batch(MANY, round=round)
     for state in (None, timezone.now()):
-        reporter = annotator_of(UserFactory())
+        reporter = get_annotator(UserFactory())
         Report.objects.bulk_create(
             Report(annotator=reporter, context=context, reason="other", resolved_at=state)
             for context in contexts
@@ -216,7 +222,7 @@ def make_arena(owner):
     left, right = Contestant.objects.filter(task=task)[:2]
     over = {"release": "waiting", "ended_at": timezone.now(), "left": left, "right": right}
     for _ in range(MANY):
-        voter = annotator_of(UserFactory())
+        voter = get_annotator(UserFactory())
         Battle.objects.create(task=task, voter=voter, winner="tie", **over)
     return [
         (reverse("leaderboard:arena", args=["duel"]), "page", 2 * MANY),
@@ -258,6 +264,32 @@ def make_news(owner):
     ]
 
 
+def make_catches(round):
+    """A released round of which all examples are catches."""
+    wall = RoundFactory(task=round.task, number=3, state="released")
+    ContextFactory(round=wall)
+    release = Dataset.objects.create(round=wall, version=1, state="done")
+    for example in write_many(wall, UserFactory(), ["fooled"] * MANY):
+        DatasetItem.objects.create(
+            dataset=release, position=example.pk, uid=str(example.uuid), example=example,
+            split="train",
+        )  # fmt: skip
+        Consensus.objects.create(
+            example=example, round=wall, state="decided", label="neutral", votes=3,
+            still_needed=0, is_verified=True, is_validated_error=True, decided_at=timezone.now(),
+        )  # fmt: skip
+    return [(reverse("catches:wall", args=["nli"]), "after", MANY)]
+
+
+def make_tasks(task, owner):
+    """Further tasks of the owner, made last, because other lists add tasks as well."""
+    for number in range(MANY):
+        further = TaskFactory(code=f"further-{number}", config_text=task.config_text)
+        TaskMember.objects.create(task=further, user=owner, role="owner")
+    members = TaskMember.objects.filter(user=owner)
+    return [(reverse("manage"), "page", members.count())]
+
+
 def test_every_row_of_every_list_is_reached(client, nli, owner):
     """Add a list here when `with_pager - rendered` names its template."""
     client.force_login(owner)
@@ -269,6 +301,8 @@ def test_every_row_of_every_list_is_reached(client, nli, owner):
         *make_history(nli, owner),
         *make_arena(owner),
         *make_news(owner),
+        *make_catches(nli),
+        *make_tasks(nli.task, owner),
     ]
     rendered, missed = set(), []
     for url, parameter, number in [*places, *make_campaign(nli.task)]:
@@ -324,7 +358,7 @@ def test_filters_stay_on_further_pages_with_htmx_and_without(client, nli, owner)
         link = link_to(response, "after")
         assert {"task=nli", "status=valid"} < {*link.partition("?")[2].split("&")}
         assert f'hx-get="{link}"'.replace("&", "&amp;") in response.text
-    chosen = client.get(link).context["filters"].chosen
+    chosen = client.get(link).context["filters"].chosen_values
     assert chosen == {"task": "nli", "status": "valid"}
 
 

@@ -13,15 +13,15 @@ from sklearn.metrics import cohen_kappa_score
 
 from annotation.models import TargetOutput
 from evaluation.contract import SetRow
-from evaluation.dataset_releases.tools import _display_answer
+from evaluation.dataset_releases.tools import _build_display_answer
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.jobs import ask_llm_judge
 from evaluation.judges.llm_judges import services
 from evaluation.judges.llm_judges.forms import DEFAULT_PROMPT, make_default_prompt
 from evaluation.judges.llm_judges.selectors import find_judged_answers, read_calibration
-from evaluation.judges.llm_judges.services import MODEL_CHANGED, JudgeRefused, make_judge
+from evaluation.judges.llm_judges.services import MODEL_CHANGED_MESSAGE, JudgeRefused, create_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
-from evaluation.runs.chat.target_services import MOST_FAILURES, read_target_settings
+from evaluation.runs.chat.target_services import MAX_FAILURES, read_target_settings
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.scoring.metrics import METRICS
 from tasks.config.loading import load_config
@@ -69,7 +69,7 @@ def owner(task):
 @pytest.fixture
 def judge(task, server):
     target = chat_target(task, server.url, model="chat-1", structured="never")
-    return make_judge(
+    return create_judge(
         task=task, target=target, name="first", prompt="Judge it.", most_calls=1000, actor=None
     )
 
@@ -85,8 +85,8 @@ def test_its_agreement_is_measured_on_authors_that_no_prompt_was_tuned_on(task, 
     assert (judge.state, judge.error) == ("done", "")
     judged = list(find_judged_answers(task))
     assert len(server.seen) == len(judged) == 3 * AUTHORS
-    kept = [one for one in judged if one.part == "calibrate"]
-    tuned = {one.author for one in judged if one.part == "tune"}
+    kept = [one for one in judged if one.split == "calibrate"]
+    tuned = {one.author for one in judged if one.split == "tune"}
     assert tuned.isdisjoint(one.author for one in kept)
     by_model = dict(LlmVerdict.objects.values_list("key", "is_correct"))
     said = [(one.is_correct, by_model[one.question.key]) for one in kept]
@@ -122,7 +122,7 @@ def test_a_node_of_the_cluster_asks_our_own_model_and_no_other(
         if len(brought) > 5:
             raise NoEngine("No node.")
         there = httpx.URL(f"{server.url}/chat/completions")
-        return Transport().request(method, there, **how | {"allowed": ("127.0.0.1",)})
+        return Transport().request(method, there, **how | {"allowed_hosts": ("127.0.0.1",)})
 
     monkeypatch.setattr(NodeTransport, "request", request)
     monkeypatch.setenv("TARGET_SECRET", "hidden")
@@ -155,13 +155,13 @@ def test_failures_are_no_verdicts_and_it_goes_on_where_it_stopped(judge, server)
     asked(judge)
     assert judge.state == "failed"
     assert LlmVerdict.objects.count() == 10
-    assert len(server.seen) == 10 + MOST_FAILURES
+    assert len(server.seen) == 10 + MAX_FAILURES
     server.behaviours["chat-1"] = says_what_the_text_says
     LlmJudge.objects.update(state="queued")
     asked(judge)
     assert judge.state == "done"
     assert LlmVerdict.objects.count() == 3 * AUTHORS
-    assert len(server.seen) == 3 * AUTHORS + MOST_FAILURES
+    assert len(server.seen) == 3 * AUTHORS + MAX_FAILURES
 
 
 def test_a_busy_server_is_left_alone_as_long_as_it_asks(judge, server):
@@ -222,7 +222,7 @@ def test_another_version_is_another_judge(judge, server, change):
         TargetModel.objects.filter(name="chat").update(url="http://127.0.0.1:1/v1")
     before = LlmVerdict.objects.count()
     asked(judge)
-    assert (judge.state, judge.error) == ("failed", MODEL_CHANGED)
+    assert (judge.state, judge.error) == ("failed", MODEL_CHANGED_MESSAGE)
     assert LlmVerdict.objects.count() == before
 
 
@@ -299,7 +299,7 @@ def test_only_what_is_to_be_tuned_on_is_given_out(task, owner):
     body = ok(signed_in(owner).get(f"{PAGE}to-tune.jsonl")).getvalue()
     given = {json.loads(line)["inputs"]["question"] for line in body.splitlines()}
     wanted = {
-        one.question.inputs["question"] for one in find_judged_answers(task) if one.part == "tune"
+        one.question.inputs["question"] for one in find_judged_answers(task) if one.split == "tune"
     }
     assert given == wanted
     assert 0 < len(given) < 3 * AUTHORS
@@ -316,9 +316,9 @@ def test_only_a_chat_model_of_a_task_with_free_answers_judges(task, nli, server)
     chat = chat_target(task, server.url, model="chat-1", structured="never")
     wanted = {"name": "x", "prompt": "p", "most_calls": 1, "actor": None}
     with pytest.raises(JudgeRefused):
-        make_judge(task=nli.task, target=chat, **wanted)
+        create_judge(task=nli.task, target=chat, **wanted)
     with pytest.raises(JudgeRefused):
-        make_judge(task=task, target=task.targets.get(name="scripted"), **wanted)
+        create_judge(task=task, target=task.targets.get(name="scripted"), **wanted)
 
 
 @pytest.mark.parametrize(
@@ -351,5 +351,5 @@ def test_a_new_judge_begins_with_the_tasks_own_question():
     assert make_default_prompt(attempts) == make_default_prompt(load_config(text)) == DEFAULT_PROMPT
     judged = {"reply_given": "It is.", "reply_question": "Q1 (correct: C1; incorrect: W1)"}
     row = {"outcome": "fooled"}
-    assert _display_answer(row, asked, None, {"label": "It is."}) == judged
-    assert [*_display_answer(row, attempts, None, {"label": "It is."})] == ["reply_given"]
+    assert _build_display_answer(row, asked, None, {"label": "It is."}) == judged
+    assert [*_build_display_answer(row, attempts, None, {"label": "It is."})] == ["reply_given"]

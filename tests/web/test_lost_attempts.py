@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotation import selectors
 from annotation.attempts import heartbeats, services
-from annotation.attempts.heartbeats import Holder
+from annotation.attempts.heartbeats import LeaseRenewer
 from annotation.models import Assignment, Attempt
 from tests.support.factories import scripted_target
 from tests.support.writing import open_form
@@ -42,9 +42,11 @@ def test_a_killed_process_is_noticed_in_seconds(as_alice, asking):
     passed(14)
     assert as_alice.get(url).status_code == 202
     passed(2)
-    assert selectors.count_usage(asking.assignment).asking == 0
+    assert selectors.count_usage(asking.assignment).asking_count == 0
     assert (
-        selectors.add_submitting(asking.assignment, selectors.count_usage(asking.assignment))[1]
+        selectors.add_submitting_texts(asking.assignment, selectors.count_usage(asking.assignment))[
+            1
+        ]
         == []
     )
     assert as_alice.get(url).status_code == 503
@@ -67,17 +69,17 @@ def test_what_is_held_is_waited_for_until_the_deadline(as_alice, asking):
     url = f"/attempt/{asking.uuid}/"
     for _ in range(10):
         passed(8)
-        heartbeats.hold_attempts([asking.pk])
+        heartbeats.renew_attempts([asking.pk])
         assert as_alice.get(url).status_code == 202
     passed(11)
-    heartbeats.hold_attempts([asking.pk])
+    heartbeats.renew_attempts([asking.pk])
     assert as_alice.get(url).status_code == 503  # 91 seconds
 
 
 def test_nothing_is_held_that_has_ended(asking):
     services.fail_attempt(attempt=asking, reason="slow")
     before = Attempt.objects.get().held_until
-    heartbeats.hold_attempts([asking.pk])
+    heartbeats.renew_attempts([asking.pk])
     assert Attempt.objects.get().held_until == before
 
 
@@ -105,22 +107,22 @@ def ended(held):
 
 def test_the_thread_renews_what_is_held_and_ends_with_it():
     pauses, renewed = Pauses(), []
-    held = Holder(lambda pks: renewed.append(sorted(pks)), pauses)
-    held.hold(1)
-    held.hold(2)
+    held = LeaseRenewer(lambda pks: renewed.append(sorted(pks)), pauses)
+    held.start_renewing(1)
+    held.start_renewing(2)
     pauses.end()
     assert pauses.began.acquire(timeout=60)
-    held.let_go(1)
+    held.stop_renewing(1)
     pauses.go.release()
     assert pauses.began.acquire(timeout=60)
-    held.let_go(2)
+    held.stop_renewing(2)
     pauses.go.release()
     assert ended(held)
     assert renewed == [[1, 2], [2]]
-    held.hold(3)  # another thread
+    held.start_renewing(3)  # another thread
     pauses.end()
     assert pauses.began.acquire(timeout=60)
-    held.let_go(3)
+    held.stop_renewing(3)
     pauses.go.release()
     assert ended(held)
     assert renewed[2:] == [[3]]
@@ -133,12 +135,12 @@ def test_a_database_that_is_away_ends_nothing():
         tried.append(pks)
         raise RuntimeError("as scripted")
 
-    held = Holder(away, pauses)
-    held.hold(1)
+    held = LeaseRenewer(away, pauses)
+    held.start_renewing(1)
     pauses.end()
     pauses.end()
     assert pauses.began.acquire(timeout=60)
-    held.let_go(1)
+    held.stop_renewing(1)
     pauses.go.release()
     assert ended(held)
     assert len(tried) == 2
@@ -146,10 +148,10 @@ def test_a_database_that_is_away_ends_nothing():
 
 def test_who_answers_late_is_held_meanwhile(as_alice, nli, settings, monkeypatch):
     told = []
-    held = Holder(lambda pks: None, lambda: None)
-    monkeypatch.setattr(held, "hold", lambda pk: told.append(("hold", pk)))
-    monkeypatch.setattr(held, "let_go", lambda pk: told.append(("let go", pk)))
-    monkeypatch.setattr("annotation.attempts.services.holder", lambda: held)
+    held = LeaseRenewer(lambda pks: None, lambda: None)
+    monkeypatch.setattr(held, "start_renewing", lambda pk: told.append(("hold", pk)))
+    monkeypatch.setattr(held, "stop_renewing", lambda pk: told.append(("let go", pk)))
+    monkeypatch.setattr("annotation.attempts.services.get_lease_renewer", lambda: held)
     monkeypatch.setattr(
         "annotation.attempts.services.wait_for_answers", lambda asked: asked.exception() and False
     )
@@ -163,6 +165,6 @@ def test_renewing_gives_its_connection_back(asking, monkeypatch):
     closed = []
     monkeypatch.setattr(heartbeats.connection, "close", lambda: closed.append(1))
     passed(5)
-    heartbeats._renewed([asking.pk])
+    heartbeats._renew_and_disconnect([asking.pk])
     assert closed == [1]
     assert Attempt.objects.get().held_until > timezone.now() + timedelta(seconds=8)

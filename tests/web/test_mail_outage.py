@@ -10,7 +10,7 @@ from core.accounts import adapter
 from core.accounts.models import User
 from core.mail import transport as limited_mail
 from evaluation.models import Submission
-from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.emails import send_end_emails
 from tests.support.factories import TaskFactory
 from tests.support.outside import held
 from tests.support.parts import free_port
@@ -89,9 +89,9 @@ def test_a_notice_is_only_logged(as_alice, alice, caplog):
 def test_owners_of_models_are_told_later(alice, mail_server):
     one = {"state": Submission.State.FAILED, "outcome": "rejected", "error": "Line 2"}
     submission_of(TaskFactory(code="nli"), alice, **one)
-    assert tell_ends() == 0
+    assert send_end_emails() == 0
     mail_server()
-    assert tell_ends() == 1
+    assert send_end_emails() == 1
     assert len(mail.outbox) == 1
 
 

@@ -7,7 +7,7 @@ from django.core import mail
 
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions import emails
-from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.emails import send_end_emails
 from evaluation.submissions.progress import describe_progress
 from evaluation.submissions.selectors import list_runs
 from tests.support.factories import TaskFactory
@@ -26,7 +26,7 @@ def task(settings, tmp_path):
 
 def tell(callbacks):
     with callbacks(execute=True):
-        return tell_ends()
+        return send_end_emails()
 
 
 def test_a_scored_model_is_told_once(task, alice, django_capture_on_commit_callbacks):

@@ -12,11 +12,15 @@ from annotation.attempts.services import retract_example
 from annotation.context_picking.services import pass_gate
 from annotation.models import Example
 from annotation.writing.page import build_result_panel
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from leaderboard.models import WeeklyGoal
-from leaderboard.people.activity import count_week, count_weeks, read_goals, sum_work_by_week
+from leaderboard.people.activity import (
+    count_weeks,
+    count_work_of_week,
+    read_goals,
+    sum_work_by_week,
+)
 from leaderboard.people.goals import WEEK, find_monday
-from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import answered, decide_many, judge, write, write_many
 from tests.web.conftest import HTMX
@@ -54,13 +58,13 @@ def test_an_example_waits_and_then_is_valid(client, alice, nli):
     assert "(target-" in first
     decide(client, "neutral", "entailment")
     client.force_login(alice)
-    assert "waiting, 2 of 4" in row(client)
+    assert "2 of 4" in row(client)
     assert "chose" not in row(client)  # nobody's vote is told before it is decided
     decide(client, "neutral", "neutral")
     client.force_login(alice)
     done = row(client)
     assert ">confirmed</span>" in done
-    assert "3 of 4 people chose neither" in done
+    assert re.search("3 of 4 .* neither", done)
     assert re.search("1 of 4 .* definitely true", done)
     assert points(client) == ["4"]
     assert points_today(client) == "4"
@@ -70,7 +74,7 @@ def test_what_people_disagree_with_costs_a_point_but_no_day(client, alice, nli):
     write(nli, alice)
     decide(client, "entailment", "entailment", "entailment")
     client.force_login(alice)
-    assert ">not agreed</span>" in row(client)
+    assert 'class="chip held"' in row(client)
     assert points(client) == ["-1"]
     assert points_today(client) == "0"
 
@@ -139,7 +143,7 @@ def test_the_owner_may_say_why(client, alice, bob, nli):
     client.force_login(alice)
     text = row(client)
     assert re.search(f"definitely true. {reason}", text)
-    assert str(annotator_of(bob)) not in text
+    assert str(get_annotator(bob)) not in text
     assert bob.email not in text
 
 
@@ -175,7 +179,9 @@ def test_filters(as_alice, alice, bob, nli, sentiment, query, shown, headers):
     retract_example(example=made["Gone"])
     write(sentiment, alice, text="Soup it.", label="negative")
     response = as_alice.get(URL + query, **headers)
-    found = {text for text in (*texts, "Soup") if f"{text} it." in response.text}
+    # The card of the newest catch stands above the list, whatever the filter.
+    listed = response.text.partition('id="mine"')[2] or response.text
+    found = {text for text in (*texts, "Soup") if f"{text} it." in listed}
     assert found == shown
     assert ("<html" in response.text) == (not headers)
     if headers:
@@ -212,7 +218,7 @@ def test_sensitive_text_is_folded_away_and_no_game(as_alice, alice, hate):
 
 def judged_with_others(me, round, count):
     """`count` decided examples that `me` judged as two others did."""
-    author, *others = (annotator_of(UserFactory()) for _ in range(3))
+    author, *others = (get_annotator(UserFactory()) for _ in range(3))
     labels = [("neutral", "entailment", "contradiction")[n % 3] for n in range(count)]
     examples = write_many(round, author.user, ["fooled"] * count)
     Validation.objects.bulk_create(
@@ -225,7 +231,7 @@ def judged_with_others(me, round, count):
 
 
 def test_agreement_is_told_in_total_and_late(as_alice, alice, nli):
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     judged_with_others(me, nli, 9)
     page = as_alice.get(URL).text
     assert "100.0%" in page
@@ -242,8 +248,8 @@ def test_agreement_is_told_in_total_and_late(as_alice, alice, nli):
 
 def badges(client):
     text = client.get(URL).text
-    cards = text[text.index('id="badges"') :].split('<li class="card">')[1:]
-    return {card[8 : card.index("</strong>")] for card in cards if ">Earned<" in card}
+    shown = text[text.index('id="badges"') :]
+    return {*re.findall('<li class="earned">.*?<strong>([^<]*)<', shown, re.DOTALL)}
 
 
 def test_badges_are_for_variety_and_care(as_alice, alice, bob, nli):
@@ -254,18 +260,45 @@ def test_badges_are_for_variety_and_care(as_alice, alice, bob, nli):
         answered(example)
         override_consensus(example=example, owner=owner, choice=Vote(label=label))
         earned = badges(as_alice)
-        assert "First one" in earned
+        assert "First catch" in earned
         assert ("Every label" in earned) == (number == 2)
         assert ("Two models" in earned) == (number > 0)
-    judged_with_others(annotator_of(alice), RoundFactoryWithContext("nli-2"), 30)
+    judged_with_others(get_annotator(alice), RoundFactoryWithContext("nli-2"), 30)
     assert "Careful judge" in badges(as_alice)
     flagged = write(nli, bob, 9)
-    Validation.objects.create(example=flagged, validator=annotator_of(alice), verdict="flagged")
+    Validation.objects.create(example=flagged, validator=get_annotator(alice), verdict="flagged")
     assert "Good eye" not in badges(as_alice)
     override_consensus(example=flagged, owner=owner, choice=Vote(verdict="flagged"))
     assert badges(as_alice) == {
-        "First one", "Every label", "Two models", "Careful judge", "Good eye"
+        "First catch", "Every label", "Two models", "Careful judge", "Good eye"
     }  # fmt: skip
+
+
+def test_of_the_badges_to_earn_one_is_next(as_alice, alice, nli):
+    page = as_alice.get(URL)
+    assert page.text.count('class="badge-mark"') == 1
+    assert page.context["game"].next_badge.reached == 0
+    example = write(nli, alice, label="neutral")
+    override_consensus(example=example, owner=UserFactory(), choice=Vote(label="neutral"))
+    game = as_alice.get(URL).context["game"]
+    assert (game.next_badge.reached, game.next_badge.needed) == (1, 3)  # one label of three
+    found = [*game.earned_badges, game.next_badge, *game.later_badges]
+    assert {badge.name for badge in found} == {badge.name for badge in game.badges}
+
+
+def test_the_task_with_the_newest_example_is_offered_while_it_is_open(as_alice, alice, bob, nli):
+    def offered():
+        page = as_alice.get(URL)
+        assert ('id="write-another"' in page.text) is bool(page.context["to_write"])
+        return page.context["to_write"]
+
+    write(nli, bob)
+    assert offered() is None
+    write(nli, alice, 1)
+    assert offered() == nli.task
+    nli.state = "closed"
+    nli.save()
+    assert offered() is None
 
 
 def RoundFactoryWithContext(code):
@@ -283,6 +316,19 @@ def test_no_badge_comes_from_a_sensitive_task(as_alice, alice, hate, bob):
     assert badges(as_alice) == set()
 
 
+def test_ten_is_the_goal_until_one_is_set(as_alice, alice, nli):
+    write(nli, alice)
+    page = as_alice.get(URL)
+    game = page.context["game"]
+    assert (game.goal, game.is_default, game.share) == (10, True, 10)
+    assert 'stroke-dasharray="10 100"' in page.text
+    assert as_alice.get("/").context["steps"].goal == 10
+    as_alice.post("/me/goal/", {"amount": 0})
+    paused = as_alice.get(URL)
+    assert 'id="week-paused"' in paused.text
+    assert not paused.context["game"].is_default
+
+
 def test_a_weekly_goal_and_its_pause(as_alice, alice, nli):
     this_week = find_monday(timezone.now().date())
     assert "of 2 this week" not in as_alice.get(URL).text
@@ -292,13 +338,12 @@ def test_a_weekly_goal_and_its_pause(as_alice, alice, nli):
     WeeklyGoal.objects.update(week=this_week - WEEK)
     assert "1 of 2 this week" in as_alice.get(URL).text
     write(nli, alice, 1)
-    page = as_alice.get(URL).text
-    assert "2 of 2 this week: reached" in page
-    assert as_alice.get(URL).context["game"].weeks == 1
+    assert 'id="weeks-in-a-row"' in as_alice.get(URL).text
+    assert as_alice.get(URL).context["game"].week_streak == 1
     as_alice.post("/me/goal/", {"amount": 0})
     assert as_alice.get(URL).context["game"].goal == 0
     as_alice.post("/me/goal/", {"amount": 3})
-    amounts = dict(annotator_of(alice).weekly_goals.values_list("week", "amount"))
+    amounts = dict(get_annotator(alice).weekly_goals.values_list("week", "amount"))
     assert amounts == {this_week - WEEK: 2, this_week: 3}
 
 
@@ -313,7 +358,7 @@ def test_a_goal_that_is_none_is_a_problem(as_alice, amount):
 
 
 def test_paid_people_see_no_game(as_alice, alice, nli):
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     me.source = "prolific"
     me.save()
     write(nli, alice)
@@ -331,7 +376,7 @@ def test_today_counts_time_between_what_was_sent(as_alice, alice, nli):
     for example, minutes in ((first, 20), (second, 8)):
         example.created_at = now - timedelta(minutes=minutes)
         example.save()
-    pass_gate(annotator=annotator_of(alice), task=nli.task)
+    pass_gate(annotator=get_annotator(alice), task=nli.task)
     today = as_alice.get(URL).context["today"]
     assert (today.tries, today.judged, today.minutes) == (2, 0, 12)
 
@@ -354,10 +399,12 @@ def test_only_what_is_or_will_be_in_the_queue_waits_for_judges(as_alice, alice, 
         assert counts.get("kept", "0") == str(len(kept))
         filters = {state: FilterForm(task, {"state": state}) for state in ("waiting", "kept")}
         assert all(one.is_valid() for one in filters.values())
-        assert [*filters["kept"].examples()] == kept
-        assert filters["waiting"].examples().count() == 32 - len(kept)
+        assert [*filters["kept"].select_examples()] == kept
+        assert filters["waiting"].select_examples().count() == 32 - len(kept)
         shown = row(as_alice, f"{URL}?status=kept")
-        assert shown.count(f">kept, {said} judged<" if said else ">kept<") == min(20, len(kept))
+        words = re.findall(r'<span class="chip [^"]*">([^<]*)</span>', shown)
+        assert len(words) == min(20, len(kept))
+        assert all(said in one for one in words)
         fill_queue(round=nli)
     for one in (made[0], *kept[:1]):
         panel = build_result_panel(one)
@@ -368,15 +415,25 @@ def test_only_what_is_or_will_be_in_the_queue_waits_for_judges(as_alice, alice, 
         assert one == made[0] or said in panel["kept_words"]
 
 
-def test_tasks_that_one_runs_are_a_click_away(as_alice, alice, bob, nli, client):
-    assert 'href="/me/tasks/"' in as_alice.get("/").text
-    assert not as_alice.get("/me/tasks/").context["rows"]
-    member = TaskMember.objects.create(task=nli.task, user=alice, role="annotator")
-    assert not as_alice.get("/me/tasks/").context["rows"]  # who only writes runs nothing
-    TaskMember.objects.filter(pk=member.pk).update(role="reviewer")
-    page = as_alice.get("/me/tasks/")
-    assert [row.task for row in page.context["rows"]] == [nli.task]
-    assert 'href="/own/nli/"' in page.text
+def test_the_former_address_of_the_tasks_that_one_runs_leads_to_manage(as_alice):
+    assert as_alice.get("/me/tasks/").url == "/manage/"
+
+
+def test_what_was_decided_since_the_last_visit_is_new(as_alice, alice, bob, nli):
+    example = write(nli, alice)
+    answered(example)
+    override_consensus(example=example, owner=bob, choice=Vote(label="neutral"))
+    write(nli, alice, 1)
+    for _view in range(2):  # of one visit
+        news = as_alice.get(URL).context["news"]
+        assert [(one.example, one.status_class) for one in news] == [(example, "fooled")]
+    now = timezone.now()
+    session = as_alice.session
+    session["work-visit"]["last"] = (now - timedelta(hours=1)).isoformat()
+    session.save()
+    example.consensus.decided_at = now - timedelta(hours=2)
+    example.consensus.save()
+    assert as_alice.get(URL).context["news"] == []
 
 
 def test_who_works_in_sensitive_tasks_alone_has_no_week_and_no_badge(as_alice, alice, nli):
@@ -406,6 +463,6 @@ def test_a_week_is_counted_alike_at_once_and_among_others(
     for tasks in ([nli.task.pk], []):
         by_week = sum_work_by_week(count_weeks(me), tasks)
         with django_assert_num_queries(1):
-            found = count_week(me, tasks, week)
+            found = count_work_of_week(me, tasks, week)
         assert found == (by_week.get(week, 0), read_goals(me))
-    assert count_week(me, [nli.task.pk], week)[0] == 2  # one written, one judged
+    assert count_work_of_week(me, [nli.task.pk], week)[0] == 2  # one written, one judged

@@ -27,7 +27,7 @@ from annotation.models import (
 )
 from annotation.moderation import report_context
 from core.accounts.models import Annotator, ApiToken, LogEntry, User
-from core.accounts.services import annotator_of, log
+from core.accounts.services import get_annotator, log
 from core.accounts.tokens import create_token
 from core.data.encryption import decrypt
 from dynabench.people.deletion import services
@@ -43,7 +43,7 @@ from tests.support.factories import PASSWORD, UserFactory, scripted_target
 from tests.support.judging import answered, judge, write
 from tests.support.writing import open_form
 from tests.web.conftest import HTMX
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.models import Consensus, Skip, Validation
 
 DELETE = "/me/data/delete/"
@@ -59,7 +59,7 @@ def download(client):
 @pytest.fixture
 def life(client, alice, bob, nli):
     """Alice wrote an example that three people judged; she judged, skipped, reported, drafted."""
-    me = annotator_of(alice)
+    me = get_annotator(alice)
     example = write(nli, alice)
     answered(example)
     example.metadata = {"why_right": "Because of Alice's reason."}
@@ -105,7 +105,7 @@ def life(client, alice, bob, nli):
 def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice, bob, nli):
     text = json.dumps(found := download(client))
     assert found["account"]["email"] == alice.email
-    assert found["annotator"]["pseudonym"] == annotator_of(alice).pseudonym
+    assert found["annotator"]["pseudonym"] == get_annotator(alice).pseudonym
     assert [row["uuid"] for row in found["examples"]] == [str(life.uuid)]
     mine = found["examples"][0]
     assert mine["inputs"] == life.inputs
@@ -198,7 +198,7 @@ EXPORTED = {
     "leaderboard.battle.voter",
     "leaderboard.releaseconsent.voter", "notices.digest.user", "tasks.taskproposal.proposer",
     "communities.communityproposal.proposer", "communities.post.author",
-    "communities.jointsubmission.owner",
+    "communities.jointsubmission.owner", "catches.sharedcatch.annotator",
     "tasks.taskdraft.owner",
 }  # fmt: skip
 LEFT_OUT = {
@@ -219,6 +219,7 @@ LEFT_OUT = {
     "evaluation.custommetric.requested_by": "an action in a task; in the log too",
     "evaluation.custommetric.decided_by": "an action as an operator, which is the site's record",
     "evaluation.llmjudge.requested_by": "an action in a task; in the log too",
+    "leaderboard.arenajudge.requested_by": "an action in a task; in the log too",
     "evaluation.paraphrasing.requested_by": "an action in a task; in the log too",
     "evaluation.paraphrase.checked_by": "an action in a task; in the log too",
     "evaluation.evaluationsetversion.made_by": "an action in a task; in the log too",
@@ -280,7 +281,7 @@ def test_former_addresses_go_too(client, alice, bob, nli):
     change_members(
         task=nli.task,
         actor=UserFactory(is_superuser=True),
-        added=[TaskMember(task=nli.task, user=one, role="owner") for one in (alice, bob)],
+        added_members=[TaskMember(task=nli.task, user=one, role="owner") for one in (alice, bob)],
     )
     LogEntry.objects.filter(data__person=alice.pk).update(
         data={"user": former, "person": alice.pk, "role": "owner"}
@@ -304,7 +305,7 @@ def test_former_addresses_go_too(client, alice, bob, nli):
 
 
 def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alice, nli):
-    annotator, name = annotator_of(alice), annotator_of(alice).pseudonym
+    annotator, name = get_annotator(alice), get_annotator(alice).pseudonym
     log(None, "member.added", nli.task, user=alice.email, role="owner")
     log(None, "taskmember.deleted", f"{alice.email}: owner")
     before = list(Consensus.objects.order_by("pk").values())
@@ -338,7 +339,7 @@ def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alic
     assert (vote.verdict, vote.comment) == ("flagged", "")
     with transaction.atomic():
         examples = list(Example.objects.select_for_update().filter(round=nli))
-        derive_all(examples)
+        derive_consensus_of_all(examples)
     after = list(Consensus.objects.order_by("pk").values())
     assert after == before  # the votes still decide as they did
 
@@ -359,7 +360,7 @@ def test_an_answer_that_comes_after_its_author_left_is_not_stored(alice, nli):
     assignment = Assignment.objects.get()
     save_draft(assignment=assignment, inputs={})
     attempt, _ = begin_attempt(
-        annotator=annotator_of(alice),
+        annotator=get_annotator(alice),
         assignment=assignment,
         key=form["attempt_key"],
         inputs={"hypothesis": "Late.", "label": "neutral"},
@@ -390,6 +391,6 @@ def test_what_was_cut_short_is_finished_by_the_command(
 
 
 def test_the_data_page_lists_consents(as_alice, alice, hate):
-    assert "None." in as_alice.get("/me/data/").text
-    GatePass.objects.create(annotator=annotator_of(alice), task=hate.task)
+    assert not as_alice.get("/me/data/").context["consents"]
+    GatePass.objects.create(annotator=get_annotator(alice), task=hate.task)
     assert "hate-speech," in as_alice.get("/me/data/").text

@@ -13,7 +13,7 @@ from django.utils import timezone
 from PIL import Image
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Invalid
 from dynabench.people.deletion.services import delete_person
 from evaluation.dataset_releases.build import Options
@@ -38,7 +38,7 @@ from tests.support.picture_tasks import (
     upload,
 )
 from tests.support.writing import ok, signed_in
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.models import Validation
 
 
@@ -236,7 +236,7 @@ def test_who_leaves_takes_their_files_along(round, alice, django_capture_on_comm
     client = signed_in(alice)
     ok(sent(client, **media.sent("noise", "audio"), photo=media.value("image")["digest"],
             photo_alt="Red"))  # fmt: skip
-    store_media(task=round.task, kind="image", data=media.png("blue"), sent_by=annotator_of(alice))
+    store_media(task=round.task, kind="image", data=media.png("blue"), sent_by=get_annotator(alice))
     with django_capture_on_commit_callbacks(execute=True):
         delete_person(user=alice)
     (left,) = Media.objects.all()
@@ -250,12 +250,12 @@ def closed(round, alice):
     digest = store_media(task=round.task, kind="image", data=media.png("blue"))["digest"]
     noise = media.sent("noise", "audio")
     ok(sent(signed_in(alice), photo=digest, photo_alt="Blue", **noise))
-    derive_all(Example.objects.all())
+    derive_consensus_of_all(Example.objects.all())
     judge = UserFactory()
     Validation.objects.create(
-        example=Example.objects.get(), validator=annotator_of(judge), verdict="correct"
+        example=Example.objects.get(), validator=get_annotator(judge), verdict="correct"
     )
-    derive_all(Example.objects.all())
+    derive_consensus_of_all(Example.objects.all())
     Round.objects.update(state="closed")
     round.refresh_from_db()
     return round

@@ -12,7 +12,7 @@ from django.test import Client
 from annotation.attempts.services import retract_example
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.dataset_releases.stored_files import find_damages
 from tasks.contexts.media.services import (
     delete_unreferenced_file,
@@ -37,7 +37,7 @@ def round(db, settings, tmp_path):
 
 def wrote(round, user):
     """An example that names the picture, whose author sent it."""
-    me = annotator_of(user)
+    me = get_annotator(user)
     store_media(task=round.task, kind="image", data=media.FILES["image"], sent_by=me)
     keep_media(task=round.task, digests=[DIGEST], is_used=True)
     return Example.objects.create(
@@ -94,20 +94,20 @@ def test_what_something_else_names_stays(round, alice, bob, where):
 def test_an_upload_is_seen_by_who_sent_it_until_something_names_it(round, alice, bob):
     carol = UserFactory()
     send = {"task": round.task, "kind": "image", "data": media.FILES["image"]}
-    store_media(**send, sent_by=annotator_of(alice))
+    store_media(**send, sent_by=get_annotator(alice))
     people = {"alice": alice, "bob": bob, "carol": carol}
     assert who_may_open(round, **people) == {"alice"}
     Assignment.objects.create(
-        annotator=annotator_of(bob), round=round, context=ContextFactory(round=round),
+        annotator=get_annotator(bob), round=round, context=ContextFactory(round=round),
         draft={"photo": media.value("image")},
     )  # fmt: skip
     assert who_may_open(round, **people) == {"alice", "bob"}
-    store_media(**send, sent_by=annotator_of(carol))  # who must see what they sent
+    store_media(**send, sent_by=get_annotator(carol))  # who must see what they sent
     assert "carol" in who_may_open(round, **people)
     Media.objects.update(is_used=True)
-    store_media(**send, sent_by=annotator_of(carol))
-    delete_unreferenced_file(task=round.task, digest=DIGEST, leaver=annotator_of(alice))
-    assert Media.objects.get().sent_by == annotator_of(carol)
+    store_media(**send, sent_by=get_annotator(carol))
+    delete_unreferenced_file(task=round.task, digest=DIGEST, leaver=get_annotator(alice))
+    assert Media.objects.get().sent_by == get_annotator(carol)
 
 
 def old(name):

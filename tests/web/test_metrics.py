@@ -15,7 +15,7 @@ from django_prometheus.middleware import Metrics as DjangoMetrics
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from core.jobs.services import noted
+from core.jobs.services import record_job_success
 from dynabench.operations.watching import metrics
 from evaluation.models import TrainingRun
 from serving import measures  # noqa: F401  (in the model server's own /metrics)
@@ -62,10 +62,10 @@ def test_what_it_tells(client, django_assert_max_num_queries):
     round = RoundFactory(state="open")
     target = scripted_target(round, "slowpoke")
     TrainingRun.objects.create(task=round.task, options={})
-    with noted("sweep"):
+    with record_job_success("sweep"):
         pass
     for _ in range(FAILURES_TO_OPEN):
-        Breaker(cache, str(target.pk)).failed(EndpointError("It is away.", reason="down"))
+        Breaker(cache, str(target.pk)).note_failed_call(EndpointError("It is away.", reason="down"))
     with django_assert_max_num_queries(20):
         found = figures(client)
     assert found["dynabench_database_up",] == 1

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -15,7 +16,9 @@ from core.accounts.models import Annotator
 from evaluation.contract import SetRow
 from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.runs.services import ensure_targets
+from evaluation.runs.services import ensure_target_submissions
+from evaluation.submissions.progress import OTHER_STEPS, STEPS, Progress, describe_next_step
+from evaluation.submissions.results import find_extreme_slices
 from evaluation.templatetags.model_words import ENDINGS
 from evaluation.test_sets.services import create_set, make_version
 from leaderboard.rounds.standing import find_model_standing
@@ -108,7 +111,8 @@ def test_every_role_sees_what_it_may(client, model, role, published, anonymous):
     sees_hidden = role in TASK_OWNERS
     assert ("37.5%" in reply.text) == ("sealed" in reply.text) == sees_hidden
     assert reply.context["hidden"] == (0 if sees_hidden else 1)
-    assert "alice@example.com" not in reply.text + listed
+    shown = reply.text.partition('id="main"')[2]  # the header names whoever reads the page
+    assert "alice@example.com" not in shown + listed.partition('id="main"')[2]
     assert ("Withdraw…" in reply.text) == (role == "owner")
 
 
@@ -176,10 +180,10 @@ def test_the_page_shows_what_was_measured(as_alice, model):
     Score.objects.create(run=run, metric="drop", kind="upper_case", value=0.5, low=0, high=1, n=6)
     page = as_alice.get(url_of(model)).text
     for words in (
-        "62.5%", "52.5 to 72.5", "6 examples", "tag=negation", "25.0%", "51.3", "0.50 GiB",
+        "62.5%", "52.5–72.5", "6 examples", "tag=negation", "25.0%", "51.3", "0.50 GiB",
         "process",
         "Perturbed: robustness", "Upper case", "All kinds", "Consistency", "Worst case",
-        "<strong>75.0</strong>", "always gives the same answer",
+        "<strong>75.0</strong>",
     ):  # fmt: skip
         assert words in page, words
 
@@ -209,7 +213,7 @@ def test_what_was_wrong_is_for_who_may_know_what_is_right(client, model, role, r
 
 
 def test_what_was_wrong_comes_in_pages(as_alice, model, monkeypatch):
-    monkeypatch.setattr("evaluation.submissions.mistakes.EXAMPLES_A_PAGE", 2)
+    monkeypatch.setattr("evaluation.submissions.mistakes.PAGE_SIZE", 2)
     run = model.runs.get(version__evaluation_set__name="open")
     release_of(run.version, private_test=False)
     answered(run, "entailment", "neutral", "neutral", "neutral", "entailment", "entailment")
@@ -245,11 +249,14 @@ def test_the_page_says_how_a_model_stands(client, as_alice, alice, task):
         measured(private, one.versions.get(), 0.5, speed=20.0)
     best = Submission.objects.get(name="Model 2")
     found = find_model_standing(best, AnonymousUser())
-    assert (found.row.rank, found.ranked) == ("1", 3)
-    better = {one.title: one.is_better for one in found.metrics}
-    assert (better["Accuracy"], better["Throughput"]) == (True, False)
+    assert (found.row.rank, found.ranked_count) == ("1", 3)
+    strips = {one.title: one.strip for one in found.metrics}
+    for title, place in (("Accuracy", "100%"), ("Throughput", "0%")):
+        assert strips[title].count('class="other tick"') == 3  # all models
+        assert strips[title].count('class="people tick"') == 1  # their median
+        assert f'<svg x="{place}" y="50%"><path class="chosen dot"' in strips[title]
     assert find_model_standing(private, AnonymousUser()) is None
-    assert find_model_standing(private, alice).ranked == 4
+    assert find_model_standing(private, alice).ranked_count == 4
     assert 'id="standing"' in client.get(url_of(best)).text
     assert 'id="standing"' in as_alice.get(url_of(private)).text
 
@@ -274,7 +281,7 @@ def test_a_targets_page_tells_its_rounds(as_alice, nli, people):
                 example=example, validator=who, author_id=people[0].pk, label="neutral"
             )
         derive_consensus(example, list(example.validations.all()))
-    (submission,) = ensure_targets(nli.task)
+    (submission,) = ensure_target_submissions(nli.task)
     page = as_alice.get(url_of(submission)).text
     table = page[page.index('id="in-the-loop"') :]
     assert "50.0%" in table
@@ -308,6 +315,33 @@ def test_a_refused_model_shows_each_line_and_its_log_inert(as_alice, task, alice
     assert 'id="submit-again"' in page
 
 
+def test_a_model_without_scores_says_what_happens_next(as_alice, client, alice, task):
+    """One notice, and no section without content."""
+    accepted = submission_of(task, alice, state=State.DONE, is_published=True)
+    waiting = submission_of(task, alice, state=State.DONE, is_published=True)
+    EvaluationRun.objects.create(submission=waiting, version=make_set(task, "waits"))
+    for submission in (accepted, waiting):
+        page = as_alice.get(url_of(submission))
+        assert page.context["next_step"]
+        assert page.context["results"] == []
+        assert page.text.count('id="no-score"') == 1
+        assert 'id="standing"' not in page.text
+        assert "/compare/?a=" not in page.text
+    client.logout()
+    assert 'id="no-score"' in client.get(url_of(waiting)).text
+    version = waiting.runs.get().version
+    waiting.runs.all().delete()
+    scored(waiting, version)
+    assert 'id="no-score"' not in client.get(url_of(waiting)).text
+
+
+@pytest.mark.parametrize("phase", [*STEPS, *OTHER_STEPS])
+def test_each_state_of_a_model_has_a_next_step(phase):
+    is_over = phase not in ("received", "checking", "queued", "running")
+    if phase != "withdrawn":  # its page is a tombstone
+        assert describe_next_step(Progress(phase, "", is_over=is_over))
+
+
 def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     submission = submission_of(task, alice, requested_by=alice)
     url = url_of(submission)
@@ -317,7 +351,7 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     seen = re.search(r'hx-get="([^"]+)"', part.text)[1].replace("&amp;", "&")
     assert "#status" not in as_alice.get(seen, **HTMX).text  # nothing new
     worker = leases.claim_job(Submission, submission.pk)
-    leases.heartbeat(worker, 0.25, "reading what was submitted")
+    leases.write_heartbeat(worker, 0.25, "reading what was submitted")
     part = as_alice.get(seen, **HTMX).text
     assert 'hx-swap-oob="innerHTML:#status">' in part
     assert 'value="0.250"' in part
@@ -326,7 +360,7 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     waiting = EvaluationRun.objects.create(submission=submission, version=version)
     assert as_alice.get(url).context["progress"].position == 1
     run = leases.claim_job(EvaluationRun, waiting.pk)
-    leases.heartbeat(run, 0.5, "3 of 6 answers")
+    leases.write_heartbeat(run, 0.5, "3 of 6 answers")
     page = as_alice.get(url).text
     assert "Running evaluation 1 of 1." in page
     assert "3 of 6 answers" in page
@@ -494,3 +528,28 @@ def test_query_counts(as_alice, alice, task, model):
 def test_a_score_of_few_examples_is_shown_without_an_interval():
     score = {"value": 0.5, "low": None, "high": None}
     assert "50.0" in render_to_string("components/kind_score.html", {"score": score})
+
+
+def build_slice(name, value, n=20):
+    return Score(metric="accuracy", slice=name, value=value, low=value - 0.1, high=value + 0.1, n=n)
+
+
+def build_results(*slices, size=40):
+    version = SimpleNamespace(size=size)
+    return SimpleNamespace(title=f"set of {size}", version=version, slices=list(slices))
+
+
+def test_strong_and_weak_points_are_clear_ones_of_the_largest_set():
+    small = build_results(build_slice("a", 0.9), build_slice("b", 0.2), size=40)
+    large = build_results(
+        build_slice("a", 0.3), build_slice("b", 0.8), build_slice("few", 0.0, n=9), size=80
+    )
+    found = find_extreme_slices([small, large])
+    assert found.title == "set of 80"
+    assert (found.strongest.slice, found.weakest.slice) == ("b", "a")
+
+
+@pytest.mark.parametrize("slices", [[], [("a", 0.9)], [("a", 0.5), ("b", 0.6)]])
+def test_without_a_clear_difference_no_points_are_named(slices):
+    results = build_results(*(build_slice(name, value) for name, value in slices))
+    assert find_extreme_slices([results]) is None

@@ -83,9 +83,9 @@ def test_what_is_not_compared(task, version, monkeypatch):
         run.refresh_from_db()
     assert [store_near_copies(run) for run in (mine, suite, failed)] == [0, 0, 0]
     other = model(task, version, MINE)
-    monkeypatch.setattr(near_copy_services, "MOST_ANSWERS", 2 * SIZE)
+    monkeypatch.setattr(near_copy_services, "MAX_ANSWERS", 2 * SIZE)
     assert store_near_copies(other) == 2  # the newest
-    monkeypatch.setattr(near_copy_services, "MOST_EXAMPLES", SIZE - 1)
+    monkeypatch.setattr(near_copy_services, "MAX_EXAMPLES", SIZE - 1)
     assert store_near_copies(model(task, version, MINE)) == 0
 
 
@@ -102,7 +102,7 @@ def test_files_that_are_gone_or_damaged_are_passed_by(task, version):
 
 def test_free_answers_are_compared_by_their_words(version, task, monkeypatch):
     """As of a task without labels: what is right is equal, and case does not make errors differ."""
-    monkeypatch.setattr(near_copy_services, "labels_of", lambda config: None)
+    monkeypatch.setattr(near_copy_services, "get_labels", lambda config: None)
     pairs = zip(MINE, GOLD, strict=True)
     model(task, version, [said if said == gold else f"The {said.upper()}." for said, gold in pairs])
     assert store_near_copies(model(task, version, MINE)) == 1

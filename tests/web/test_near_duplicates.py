@@ -4,11 +4,11 @@ import pytest
 
 from annotation.attempts.services import begin_attempt, retract_example
 from annotation.models import Assignment, Attempt, Example, TextKey
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import UserFactory
 from tests.support.writing import URL, open_form
 from tests.web.conftest import HTMX
-from validation.statistics.people import author_statistics
+from validation.statistics.people import list_author_statistics
 
 TEXT = "The old shop by the river was open at ten on every day of the year."
 NEARLY = "The old shop by the river was OPEN at ten, on every day of the year!"
@@ -60,7 +60,7 @@ def test_somebody_elses_text_is_noted_and_never_shown(client, sent):
     assert str(sent.uuid) not in response.text
     assert 'id="error-summary"' not in response.text
     assert Example.objects.latest("pk").resembles == sent
-    first, second = sorted(author_statistics([sent.round]), key=lambda one: one.annotator.pk)
+    first, second = sorted(list_author_statistics([sent.round]), key=lambda one: one.annotator.pk)
     assert (first.duplicates, second.duplicates) == (0, 1)
 
 
@@ -75,7 +75,7 @@ def test_short_and_different_texts_are_free(as_alice, nli):
 def test_a_text_that_is_being_sent_elsewhere_is_refused(as_alice, alice, nli):
     form = open_form(as_alice, text=TEXT)
     begin_attempt(
-        annotator=annotator_of(alice),
+        annotator=get_annotator(alice),
         assignment=Assignment.objects.get(),
         key=form["attempt_key"],
         inputs={"hypothesis": TEXT},
@@ -91,7 +91,7 @@ def test_one_win_counts_for_a_chain(as_alice, sent, nli):
     another_passage(as_alice)
     send(as_alice, OTHER)
     Example.objects.update(outcome="fooled")
-    found = author_statistics([nli])[0]
+    found = list_author_statistics([nli])[0]
     assert (found.fooled, found.wins) == (3, 2)
 
 
@@ -108,7 +108,7 @@ def test_what_typing_looked_like_is_kept_as_evidence(as_alice, nli):
     another_passage(as_alice)
     send(as_alice, OTHER, pasted="many")
     assert Example.objects.latest("pk").typing is None
-    found = author_statistics([nli])[0]
+    found = list_author_statistics([nli])[0]
     assert (found.paste_share.value, found.paste_share.n) == (1, 1)
     assert found.median_active_seconds == 31
 

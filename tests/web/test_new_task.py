@@ -13,7 +13,7 @@ from core.errors import Refused
 from tasks.config.loading import check_config
 from tasks.making.services import delete_unopened_task, find_unopened_tasks, make_task
 from tasks.making.templates import GALLERY_FOLDER, load_templates, rename_config
-from tasks.models import SIMULATED, Media, Round, Task, TaskMember
+from tasks.models import SIMULATED_TASK_CODE, Media, Round, Task, TaskMember
 from tasks.services import OFFICIAL_FOLDER, install_official_tasks
 from tests.support.factories import UserFactory
 from tests.support.new_tasks import NEW, ada, as_ada  # noqa: F401
@@ -27,7 +27,7 @@ def _everybody(settings):
 
 
 def make(maker, code="mine", template="entities", name="Mine"):
-    return make_task(maker=maker, code=code, name=name, source=load_templates()[template])
+    return make_task(creator=maker, code=code, name=name, source=load_templates()[template])
 
 
 @pytest.mark.parametrize("code", load_templates())
@@ -90,10 +90,10 @@ def test_the_gallery_lists_templates_and_what_one_edits(as_ada, ada, nli, qa):
 def test_a_copy_brings_the_pictures_of_its_examples(ada):
     (vqa,) = [task for task in install_official_tasks() if task.code == "vqa"]
     TaskMember.objects.create(task=vqa, user=ada, role="viewer")
-    copy = make_task(maker=ada, code="copy", name="Copy", source=vqa)
+    copy = make_task(creator=ada, code="copy", name="Copy", source=vqa)
     assert copy.media.filter(is_used=True).count() == 3
     assert {m.digest for m in copy.media.all()} <= {m.digest for m in vqa.media.all()}
-    drawn = make_task(maker=ada, code="drawn", name="Drawn", source=load_templates()["vqa"])
+    drawn = make_task(creator=ada, code="drawn", name="Drawn", source=load_templates()["vqa"])
     assert drawn.media.filter(is_used=True).count() == 3
 
 
@@ -112,8 +112,7 @@ def test_who_may_make_tasks(settings, setting, confirmed, gallery, makes, db, cl
         confirm_address(user)
     client.force_login(user)
     assert client.get("/new/").status_code == gallery
-    offered = 'href="/new/"' in client.get("/").text
-    assert offered == (gallery == 200) == ('href="/new/"' in client.get("/me/").text)
+    assert ('href="/new/"' in client.get("/manage/").text) == (gallery == 200)
     assert ("<form" in client.get(NEW).text.partition("<main")[2].partition("</main>")[0]) == makes
     answer = client.post(NEW, FORM)
     assert answer.status_code == (302 if makes else 404 if gallery == 404 else 422)
@@ -136,7 +135,7 @@ def test_strangers_sign_up_on_the_way(client, db):
     [
         ({**FORM, "code": "My names"}, "code"),
         ({**FORM, "code": "nli"}, "code"),
-        ({**FORM, "code": SIMULATED}, "code"),
+        ({**FORM, "code": SIMULATED_TASK_CODE}, "code"),
         ({**FORM, "code": "taken"}, "code"),
         ({**FORM, "name": " "}, "name"),
         ({**FORM, "name": "x" * 101}, "name"),
@@ -176,6 +175,9 @@ def test_what_was_begun_can_be_deleted_by_its_owner_alone(as_ada, ada, as_alice,
 
 def test_where_somebody_may_have_written_nothing_is_deleted(as_ada, ada, nli):
     TaskMember.objects.create(task=nli.task, user=ada, role="owner")
+    page = as_ada.get("/own/nli/delete/")
+    assert (page.status_code, page.context["examples"]) == (409, 0)
+    assert 'id="delete-task"' not in page.text
     assert as_ada.post("/own/nli/delete/").url == "/own/nli/"
     assert nli.task not in find_unopened_tasks()
     nli.delete()

@@ -7,7 +7,7 @@ from smtplib import SMTPServerDisconnected
 import pytest
 import time_machine
 from allauth.account.models import EmailAddress
-from django.core import mail
+from django.core import mail, signing
 from django.core.mail import EmailMessage
 from django.db import connection
 from django.test import Client
@@ -16,14 +16,19 @@ from django.utils import timezone
 
 from annotation.context_picking.services import assign
 from annotation.models import Example, Report
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
 from dynabench.campaigns.quality_services import answer_appeal
 from dynabench.campaigns.services import invite_addresses as invite_people
+from dynabench.notices.digest_services import (
+    LINK_SALT,
+    renew_notices_and_send_digests,
+    send_digests,
+)
 from dynabench.notices.models import Digest, Notice
-from dynabench.notices.registry import NEWS_KINDS
-from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
-from dynabench.webhooks.delivery import note_events
+from dynabench.notices.registry import NEWS_KINDS, TASKS_SWITCH, list_switches
+from dynabench.notices.services import renew_notices
+from dynabench.webhooks.delivery import store_new_deliveries
 from dynabench.webhooks.events import find_events
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
@@ -34,7 +39,7 @@ from tests.support.factories import PASSWORD, ContextFactory, UserFactory
 from tests.support.guide import example_of
 from tests.support.submissions import submission_of
 from tests.support.writing_aids import worked_example
-from validation.decisions.consensus_rows import derive_all
+from validation.decisions.consensus_rows import derive_consensus_of_all
 from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, Validation
 
@@ -55,7 +60,7 @@ def owner(nli, alice):
 def lagging(nli, owner, bob):
     """A round whose one context is used, with an example that waits for votes."""
     nli.contexts.all().delete()
-    example = worked_example(nli, author=annotator_of(bob), context=ContextFactory(round=nli))
+    example = worked_example(nli, author=get_annotator(bob), context=ContextFactory(round=nli))
     Consensus.objects.all().delete()
     fill_queue(round=nli)
     return example
@@ -68,7 +73,7 @@ def open_ones():
 
 def test_notices_begin_change_and_end(lagging, nli, bob):
     submission_of(nli.task, bob)
-    Report.objects.create(annotator=annotator_of(bob), context=lagging.context, reason="broken")
+    Report.objects.create(annotator=get_annotator(bob), context=lagging.context, reason="broken")
     renew_notices()
     at_first = [
         ("contexts", 1, {"count": 0, "all": 1}),
@@ -102,8 +107,8 @@ def test_those_who_run_the_task_see_them(lagging, as_alice, nli, bob):
 
 
 def test_a_digest_comes_once_a_day_and_is_switched_off_without_signing_in(lagging, owner, client):
-    renew_and_tell()
-    renew_and_tell()
+    renew_notices_and_send_digests()
+    renew_notices_and_send_digests()
     [sent] = mail.outbox
     assert sent.to == [owner.email]
     assert "/own/nli/rounds/1/contexts/" in sent.body
@@ -116,7 +121,7 @@ def test_a_digest_comes_once_a_day_and_is_switched_off_without_signing_in(laggin
     assert (client.get(url).status_code, Digest.objects.get().is_off) == (200, False)
     strict = Client(enforce_csrf_checks=True)
     assert strict.post(url, {"List-Unsubscribe": "One-Click"}).status_code == 200
-    assert "tasks" not in Digest.objects.get().wanted
+    assert "tasks" not in Digest.objects.get().wanted_kinds
     Digest.objects.update(told_at=None)
     assert send_digests() == 0
     assert strict.post(url, {"digest": "on"}).status_code == 200
@@ -130,7 +135,7 @@ def test_a_digest_waits_for_the_mail_server(lagging, owner, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(EmailMessage, "send", away)
-        renew_and_tell()
+        renew_notices_and_send_digests()
     assert Digest.objects.get().told_at is None
     assert send_digests() == 1
 
@@ -142,7 +147,7 @@ def test_webhooks_of_those_who_run_the_task_are_told(lagging, owner, bob):
             user=user, url="https://x.test", events=["notice.began"], secret="", on_since=now
         )
     renew_notices()
-    note_events()
+    store_new_deliveries()
     [told] = Delivery.objects.all()
     assert told.webhook.user == owner
     assert {key: told.data[key] for key in ("task", "kind", "round", "count")} == {
@@ -164,10 +169,13 @@ def test_people_are_told_of_assignments_until_they_are_done(nli, owner, bob):
     end_assignment(assignment=assignment, actor=owner)
     with in_days(20):
         (again,) = set_assignments(**asked, people=[bob])
-        example = worked_example(nli, author=annotator_of(owner))
-        Validation.objects.filter(validator=annotator_of(bob)).delete()
+        example = worked_example(nli, author=get_annotator(owner))
+        Validation.objects.filter(validator=get_annotator(bob)).delete()
         Validation.objects.create(
-            example=example, validator=annotator_of(bob), label="neutral", created_at=timezone.now()
+            example=example,
+            validator=get_annotator(bob),
+            label="neutral",
+            created_at=timezone.now(),
         )
         assert send_digests() == 0
     with in_days(21):
@@ -188,9 +196,40 @@ def send_back(example):
     )
 
 
+def ticked(page):
+    """Return the kinds whose boxes are ticked, and those whose boxes are not."""
+    boxes = re.findall(r'<input\s+type="checkbox"\s+id="kinds-([\w-]+)"[^>]*?(checked)?\s*>', page)
+    return {kind for kind, is_on in boxes if is_on}, {kind for kind, is_on in boxes if not is_on}
+
+
+def test_all_kinds_of_emails_are_chosen_at_once(as_alice, alice):
+    kinds = {*list_switches()}
+    assert ticked(as_alice.get("/me/news/").text) == (kinds, set())
+    wanted = {"paid", TASKS_SWITCH}
+    assert as_alice.post("/me/news/", {"save": "1", "kinds": [*wanted]}).url == "/me/news/"
+    assert ticked(as_alice.get("/me/news/").text) == (wanted, kinds - wanted)
+    assert {*Digest.objects.get(user=alice).wanted_kinds} == wanted
+    assert as_alice.post("/me/news/", {"save": "1", "kinds": ["nothing"]}).status_code == 404
+    # None of them is the same as the switch for all, which can be turned back.
+    as_alice.post("/me/news/", {"save": "1"})
+    assert Digest.objects.get(user=alice).is_off
+    as_alice.post("/me/news/", {"digest": "on"})
+    assert ticked(as_alice.get("/me/news/").text) == (kinds, set())
+
+
+def test_the_link_of_a_mail_offers_its_kind_and_all_others(client, alice):
+    url = f"/notices/{signing.dumps(alice.pk, salt=LINK_SALT)}/"
+    page = client.get(f"{url}?kind=paid").text
+    assert 'id="stop-kind"' in page
+    assert 'id="stop-kind"' not in client.get(url).text
+    assert 'id="stop-kind"' not in client.get(f"{url}?kind=nothing").text
+    assert 'id="saved"' in client.post(url, {"save": "1", "kinds": ["paid"]}).text
+    assert Digest.objects.get(user=alice).wanted_kinds == ["paid"]
+
+
 def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, client):
     """Of consent, disagreement, the end of a round, pay and appeals; each by one click less."""
-    now, me = timezone.now(), annotator_of(bob)
+    now, me = timezone.now(), get_annotator(bob)
     nli.ends_at = now + timedelta(hours=30)
     nli.save()
     assign(annotator=me, round=nli)
@@ -209,9 +248,12 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     for number in range(3):
         judge = UserFactory(email=f"judge{number}@example.com")
         Validation.objects.create(
-            example=example, validator=annotator_of(judge), verdict="flagged", flag_reason="harmful"
+            example=example,
+            validator=get_annotator(judge),
+            verdict="flagged",
+            flag_reason="harmful",
         )
-    derive_all([example])
+    derive_consensus_of_all([example])
     send_back(worked_example(nli, author=me))
     take_part(open_campaign(nli.task, slug="panel"))  # who has no address
     assert send_digests() == 1
@@ -226,7 +268,7 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     assert Client().get("/c/mails/").status_code == 400
     assert all(one.path in sent.body and f"?kind={one.kind}" in sent.body for one in shown)
     assert "(3)" in sent.body  # the judges' reasons
-    assert "1.50 EUR" in sent.body
+    assert "1.50\u00a0EUR" in sent.body
     link = (
         "/notices/" + sent.extra_headers["List-Unsubscribe"].strip("<>").partition("/notices/")[2]
     )
@@ -235,13 +277,13 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     assert Digest.objects.get(user=bob).off == "paid"
     Digest.objects.update(told_at=None)
     assert send_digests() == 1
-    assert "1.50 EUR" not in mail.outbox[1].body
+    assert "1.50\u00a0EUR" not in mail.outbox[1].body
     for kind in kinds:
         client.post(f"{link}?kind={kind}")
     Digest.objects.update(told_at=None)
     assert send_digests() == 0
     page.post("/me/news/", {"kind": "paid", "digest": "on"})
-    assert Digest.objects.get(user=bob).wanted == ["tasks", "paid"]
+    assert Digest.objects.get(user=bob).wanted_kinds == ["tasks", "paid"]
     assert send_digests() == 1
     [header] = [mail.outbox[2].extra_headers["List-Unsubscribe"]]
     assert header.endswith("?kind=paid>")  # with one kind in the mail, its button means that
@@ -272,7 +314,7 @@ def number(client, address="/"):
 
 def test_the_menu_counts_what_waits_until_it_is_read_or_done(nli, owner, bob, client):
     """Sent back and asked by name until they are done, the others until they are read."""
-    example = worked_example(nli, author=annotator_of(bob))
+    example = worked_example(nli, author=get_annotator(bob))
     send_back(example)
     asked = {"task": nli.task, "actor": owner, "kind": "judge", "amount": 1, "due_on": None}
     set_assignments(**asked, people=[])  # of everybody, in a task that all see

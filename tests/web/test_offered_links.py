@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dynabench.templatetags.owner_pages import OPENS
+from dynabench.manage.navigation import PAGE_PERMISSIONS
 from tests.support.api_routes import world  # noqa: F401
 from tests.support.page_routes import address_of, routes, with_pages
 from tests.support.roles import blind_owner, members_of, plant
@@ -54,7 +54,9 @@ def test_an_owner_is_offered_every_page(world):
     client = Client()
     client.force_login(world.owner)
     page = client.get("/own/nli/")
-    own = [name for name in OPENS if "arena" not in name and name != "evaluation:llm-judges"]
+    own = [
+        name for name in PAGE_PERMISSIONS if "arena" not in name and name != "evaluation:llm-judges"
+    ]
     number = page.context["round"].number
     for name in own:
         args = [world.task.pk] if name.startswith("admin:") else ["nli"]

@@ -7,10 +7,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from core.accounts.models import LogEntry
-from core.periodic import SCHEDULE
+from core.periodic import SCHEDULED_JOBS
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.rounds.loop import RoundError
-from tasks.rounds.opening_services import cancel_opening, change_state, open_waiting_rounds
+from tasks.rounds.opening_services import cancel_opening, open_waiting_rounds, request_round_state
 from tasks.rounds.states import set_round_state
 from tests.support.factories import UserFactory, scripted_target
 
@@ -68,7 +68,7 @@ def test_a_round_opens_when_its_target_is_ready(owner, loading, door):
     assert f"{URL}1/stay/" in owner.get(URL).text
     assert open_waiting_rounds() == 0
     is_loaded()
-    assert open_waiting_rounds in [work.do for work in SCHEDULE.values()]
+    assert open_waiting_rounds in [work.function for work in SCHEDULED_JOBS.values()]
     assert open_waiting_rounds() == 1
     loading.refresh_from_db()
     assert (loading.state, loading.opening_since) == ("open", None)
@@ -77,7 +77,7 @@ def test_a_round_opens_when_its_target_is_ready(owner, loading, door):
 
 
 def test_an_opening_can_be_cancelled(owner, loading):
-    change_state(round=loading, state="open", actor=None)
+    request_round_state(round=loading, state="open", actor=None)
     since = Round.objects.get().opening_since
     card = owner.post(f"{URL}1/stay/", HTTP_HX_REQUEST="true")
     assert f"{URL}1/stay/" not in card.text
@@ -85,7 +85,7 @@ def test_an_opening_can_be_cancelled(owner, loading):
     assert open_waiting_rounds() == 0
     with pytest.raises(RoundError):  # as a check that had begun before
         set_round_state(round=loading, state="open", actor=None, waiting_since=since)
-    change_state(round=loading, state="open", actor=None)
+    request_round_state(round=loading, state="open", actor=None)
     assert Round.objects.get().state == "open"
     cancel_opening(round=loading, actor=None)
     assert LogEntry.objects.filter(action="round.opening_ended").count() == 1
@@ -101,7 +101,7 @@ def test_the_present_state_sent_again_cancels_in_the_api(owner, loading):
 
 
 def test_another_state_ends_the_waiting(loading):
-    change_state(round=loading, state="open", actor=None)
+    request_round_state(round=loading, state="open", actor=None)
     set_round_state(round=loading, state="ready", actor=None)
     is_loaded()
     assert open_waiting_rounds() == 0
@@ -109,14 +109,14 @@ def test_another_state_ends_the_waiting(loading):
 
 
 def test_what_cannot_be_opened_waits_no_more_and_says_why(owner, loading):
-    change_state(round=loading, state="open", actor=None)
+    request_round_state(round=loading, state="open", actor=None)
     TargetModel.objects.update(options={"fail": "down"})
     assert open_waiting_rounds() == 0
     loading.refresh_from_db()
     assert (loading.opening_since, bool(loading.opening_note)) == (None, True)
     assert loading.opening_note in owner.get(URL).text
     TargetModel.objects.update(options={"fail": "busy"})
-    change_state(round=loading, state="open", actor=None)
+    request_round_state(round=loading, state="open", actor=None)
     Round.objects.update(opening_since=timezone.now() - timedelta(hours=2))
     assert open_waiting_rounds() == 0
     assert Round.objects.get().opening_since is None

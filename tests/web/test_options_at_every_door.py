@@ -24,7 +24,7 @@ URL = "https://models.example.org/v1"
 
 @pytest.fixture(autouse=True)
 def asks_nobody(monkeypatch):
-    monkeypatch.setitem(throttles.AN_HOUR, "test", 0)
+    monkeypatch.setitem(throttles.REQUESTS_PER_HOUR, "test", 0)
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_s3_what_people_send_never_becomes_sql(world, owners):
 def test_s4_no_address_leads_inside(address):
     with pytest.raises(EndpointError) as refused:
         SHARED_TRANSPORT.request(
-            "GET", parse_url(address), seconds=5, max_bytes=99, allowed=False, secret=None,
+            "GET", parse_url(address), seconds=5, max_bytes=99, allowed_hosts=False, secret=None,
             payload=None, retry=RETRY_IDEMPOTENT,
         )  # fmt: skip
     assert refused.value.reason == "misconfigured"
@@ -217,10 +217,12 @@ def test_s6_no_answer_names_people_targets_or_secrets(world, owners, others):
         knowing = [owners] if address.endswith(for_owners) else []
         if "/teams/" in address:  # its members know each other's addresses
             knowing = [owners, others]
+        # The header of a page names the account that reads it.
+        own = {others: world.other.email, owners: world.owner.email} if "/docs/" in address else {}
         for client in (APIClient(), others, owners):
             answer = client.get(address)
             text = b"".join(answer.streaming_content) if answer.streaming else answer.content
-            told = [one for one in secrets if one.encode() in text]
+            told = [one for one in secrets if one.encode() in text and one != own.get(client)]
             assert not told or client in knowing, address
     assert state() == before
 
@@ -245,9 +247,10 @@ def test_s7_what_is_not_signed_by_us_counts_for_nothing(world):
     client = Client()
     client.cookies[django_settings.SESSION_COOKIE_NAME] = "forged"
     assert client.get("/me/").status_code == 302
-    assert not [
-        path for path in CODE if re.search(r"\bsha1\(|hashlib\.md5|import jwt", path.read_text())
-    ]
+    weak = re.compile(r"\bsha1\(|hashlib\.md5|import jwt")
+    # Zenodo names the digests of files in its own protocol; nothing is trusted by them.
+    others = ROOT / "evaluation/dataset_releases/publishing/zenodo.py"
+    assert [path for path in CODE if weak.search(path.read_text())] == [others]
 
 
 def test_s8_a_key_is_stored_as_a_digest_sent_in_a_header_and_never_logged(alice, caplog):
@@ -384,11 +387,11 @@ def test_s14_what_people_hand_in_runs_without_any_network(tmp_path):
     """That it holds against attacks is shown in tests/docker."""
     runner = DockerRunner.__new__(DockerRunner)
     runner.key, runner._engine = "key", SimpleNamespace(has_runsc=False, cpus=2)
-    runner._more = None
+    runner._read_more = None
     image = SimpleNamespace(attrs={"Config": {"Cmd": ["model"]}})
-    told = runner._options(image, Runnable(image="x"), tmp_path, Limits())
+    told = runner._build_options(image, Runnable(image="x"), tmp_path, Limits())
     assert told["device_requests"] == []
-    on_gpu = runner._options(image, Runnable(image="x", gpu="1"), tmp_path, Limits())
+    on_gpu = runner._build_options(image, Runnable(image="x", gpu="1"), tmp_path, Limits())
     (gpu,) = on_gpu["device_requests"]
     assert (gpu["DeviceIDs"], gpu["Capabilities"]) == (["1"], [["gpu"]])
     assert (told["network_mode"], told["network_disabled"]) == ("none", True)

@@ -20,22 +20,22 @@ from django.utils import timezone
 from core.errors import Unavailable
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.subprocess_job import tell
+from evaluation.isolation.queue.subprocess_job import report_work
 from evaluation.isolation.sandbox import images
-from evaluation.isolation.sandbox.images import ImageRefused, RegistryAway, pull_failure
+from evaluation.isolation.sandbox.images import ImageRefused, RegistryAway, build_pull_error
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run
 from evaluation.submissions import intake
-from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.emails import send_end_emails
 from evaluation.submissions.kinds import image as image_kind
 from evaluation.submissions.progress import describe_progress
 from evaluation.submissions.services import cancel_evaluations, find_remaining_quota, submit_model
 from serving import hub as hub_rules
 from serving.errors import MisconfiguredError
-from serving.hub import HubAwayError
-from serving.spec import ModelSpec, fetch
+from serving.hub import HubUnavailableError
+from serving.spec import ModelSpec, fetch_model
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.made_sets import (
     make_set,
@@ -89,8 +89,8 @@ def asks(monkeypatch, address):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", address)
     for module in ("hf_api", "_snapshot_download"):
         monkeypatch.setattr(f"huggingface_hub.{module}.constants.ENDPOINT", address)
-    monkeypatch.setattr(hub_rules, "SECONDS", 0.3)
-    monkeypatch.setattr("evaluation.runs.hub.SECONDS", 0.3)
+    monkeypatch.setattr(hub_rules, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr("evaluation.runs.hub.REQUEST_SECONDS", 0.3)
 
 
 def hub_model(task, alice):
@@ -153,14 +153,14 @@ def test_a_target_of_a_hub_that_is_away_is_loaded_later(monkeypatch, answer, tmp
     monkeypatch.setattr("huggingface_hub.utils._http.time", real)  # it waits between its tries
     with hub_that(answer) as address:
         asks(monkeypatch, address)
-        with pytest.raises(HubAwayError) as caught:
-            fetch(ModelSpec("mine", "org/name", COMMIT))
+        with pytest.raises(HubUnavailableError) as caught:
+            fetch_model(ModelSpec("mine", "org/name", COMMIT))
     assert caught.value.status == 503
 
 
 def test_a_site_that_asks_no_hub_says_so():
     with pytest.raises(MisconfiguredError, match="HF_HUB_OFFLINE"):
-        fetch(ModelSpec("mine", "org/nowhere", COMMIT))
+        fetch_model(ModelSpec("mine", "org/nowhere", COMMIT))
 
 
 def test_who_waits_for_others_waits_longer_each_time_and_a_day_at_most(task, alice, monkeypatch):
@@ -189,13 +189,13 @@ def test_what_others_failed_costs_nothing_and_the_mail_says_so(task, alice, sett
     ended = {"state": State.FAILED, "error": "The hub is away.", "finished_at": timezone.now()}
     Submission.objects.filter(pk=submission.pk).update(outcome=outcome, **ended)
     assert find_remaining_quota(alice, task).left == 1
-    assert tell_ends() == 1
+    assert send_end_emails() == 1
     told = mail.outbox[0].body
     assert "The hub is away." in told
 
     Submission.objects.filter(pk=submission.pk).update(outcome=Outcome.REJECTED, told_at=None)
     assert find_remaining_quota(alice, task).left == 0
-    tell_ends()
+    send_end_emails()
     refused = mail.outbox[1].body
     assert told.splitlines()[0] != refused.splitlines()[0]
     assert told.splitlines()[4] != refused.splitlines()[4]
@@ -246,7 +246,7 @@ def worked(run, monkeypatch, error=None, answers=0):
         return type("Found", (), {"ending": ending})
 
     monkeypatch.setattr("evaluation.runs.execute.evaluate_run", evaluated)
-    execute(claim_next())
+    execute_run(claim_next_run())
     run.refresh_from_db()
     return run
 
@@ -255,7 +255,7 @@ def worked(run, monkeypatch, error=None, answers=0):
     "error",
     [
         None,
-        HubAwayError("The hub sleeps."),
+        HubUnavailableError("The hub sleeps."),
         RegistryAway("The registry does not answer."),
         Unavailable("The store of files does not answer.", code="storage"),
     ],
@@ -307,12 +307,12 @@ REFUSES = [
 
 @pytest.mark.parametrize("said", FAILS)
 def test_a_registry_that_fails_is_away(said):
-    assert isinstance(pull_failure("registry.example/model", said), RegistryAway)
+    assert isinstance(build_pull_error("registry.example/model", said), RegistryAway)
 
 
 @pytest.mark.parametrize("said", REFUSES)
 def test_a_registrys_no_is_the_submitters(said):
-    assert isinstance(pull_failure("registry.example/timeout", said), ImageRefused)
+    assert isinstance(build_pull_error("registry.example/timeout", said), ImageRefused)
 
 
 def test_an_image_waits_for_its_registry(task, alice, monkeypatch):
@@ -342,10 +342,10 @@ def test_an_image_waits_for_an_engine_that_went_meanwhile(task, alice, monkeypat
 
 def test_a_training_waits_for_the_hub_that_has_its_base():
     def work(_):
-        raise HubAwayError("The hub sleeps.")
+        raise HubUnavailableError("The hub sleeps.")
 
     out = io.StringIO()
-    tell(out, work, ())
+    report_work(out, work, ())
     assert json.loads(out.getvalue()) == {"away": "The hub sleeps."}
 
 

@@ -15,13 +15,13 @@ from django.db.migrations.recorder import MigrationRecorder
 from core.accounts.sessions import SessionStore
 from core.errors import Unavailable
 from core.web.outages import (
-    BUSY,
-    CLOSED_DISK,
-    DATABASE,
-    FULL_DISK,
-    OneLine,
-    outage_of,
-    unavailable,
+    BUSY_OUTAGE,
+    DATABASE_OUTAGE,
+    FULL_DISK_OUTAGE,
+    UNWRITABLE_DISK_OUTAGE,
+    OneLineFilter,
+    find_outage,
+    respond_unavailable,
 )
 from dynabench import health as views
 from dynabench.operations.soundness import doctor, health
@@ -40,7 +40,7 @@ def _asked_each_time(monkeypatch):
 @pytest.fixture
 def lines(caplog):
     """What the log would hold."""
-    caplog.handler.addFilter(one_line := OneLine())
+    caplog.handler.addFilter(one_line := OneLineFilter())
     yield caplog
     caplog.handler.removeFilter(one_line)
 
@@ -48,23 +48,23 @@ def lines(caplog):
 @pytest.mark.parametrize(
     ("error", "outage"),
     [
-        (GONE, DATABASE),
-        (OperationalError("canceling statement due to lock timeout"), BUSY),
-        (OperationalError("deadlock detected"), BUSY),
-        (OperationalError("database is locked"), BUSY),
-        (OperationalError("could not read block 7"), DATABASE),
-        (OperationalError("database or disk is full"), FULL_DISK),
-        (OperationalError("attempt to write a readonly database"), CLOSED_DISK),
-        (InterfaceError("connection already closed"), DATABASE),
+        (GONE, DATABASE_OUTAGE),
+        (OperationalError("canceling statement due to lock timeout"), BUSY_OUTAGE),
+        (OperationalError("deadlock detected"), BUSY_OUTAGE),
+        (OperationalError("database is locked"), BUSY_OUTAGE),
+        (OperationalError("could not read block 7"), DATABASE_OUTAGE),
+        (OperationalError("database or disk is full"), FULL_DISK_OUTAGE),
+        (OperationalError("attempt to write a readonly database"), UNWRITABLE_DISK_OUTAGE),
+        (InterfaceError("connection already closed"), DATABASE_OUTAGE),
         (InterfaceError("wrong number of bindings"), None),
         (ProgrammingError("no such table"), None),
-        (OSError(errno.ENOSPC, "No space left on device"), FULL_DISK),
+        (OSError(errno.ENOSPC, "No space left on device"), FULL_DISK_OUTAGE),
         (FileNotFoundError(errno.ENOENT, "gone"), None),
         (None, None),
     ],
 )
 def test_what_is_down(error, outage):
-    assert outage_of(error) == outage
+    assert find_outage(error) == outage
 
 
 def fails(*args, **kwargs):
@@ -240,14 +240,14 @@ def test_a_store_of_files_that_is_away_is_named(client, settings, monkeypatch):
 def test_while_a_part_hangs_only_one_thread_waits_for_it(client, settings, monkeypatch):
     settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
     known = client.get("/readyz/").json()
-    with views._asking:
+    with views._reading_lock:
         assert client.get("/readyz/").json() == known
 
 
 @pytest.mark.parametrize("code", ["database", "storage", "unavailable"])
 def test_a_page_names_the_part_that_is_down(rf, code):
     error = Unavailable("Somebody has to look.", code=code)
-    page = unavailable(rf.get("/", headers={"accept": "text/html"}), error)
+    page = respond_unavailable(rf.get("/", headers={"accept": "text/html"}), error)
     assert page is not None
     shown = {name: name in page.text for name in ("database", "file storage", "Somebody")}
     parts = {"database": "database", "file storage": "storage", "Somebody": "unavailable"}

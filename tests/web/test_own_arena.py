@@ -5,7 +5,7 @@
 import pytest
 from django.utils import timezone
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from leaderboard.arena.battles import selectors
 from leaderboard.arena.battles.voters import list_voters
 from leaderboard.models import Battle, GoldPair
@@ -87,7 +87,7 @@ def test_an_address_and_a_name_suffice_for_a_chat_model(owner, task):
 
 def test_the_owners_area_of_an_arena_has_its_own_pages_and_numbers(owner, task, alice):
     assert owner.get("/own/duel/").url == "/own/duel/arena/"
-    fight(task, annotator_of(alice))
+    fight(task, get_annotator(alice))
     size = owner.get("/own/duel/arena/").context["size"]
     assert (size.models, size.conversations, size.votes, size.voters) == (2, 1, 1, 1)
     nav = owner.get("/own/duel/arena/voters/").text
@@ -125,7 +125,7 @@ def test_who_may_do_what(client, task, bob, role):
 
 
 def test_voters_who_fail_or_take_one_side_come_first(task):
-    people = [annotator_of(UserFactory()) for _ in range(3)]
+    people = [get_annotator(UserFactory()) for _ in range(3)]
     for person, winner in zip(people, ("left", "left", "tie"), strict=True):
         for _ in range(22 if person == people[1] else 3):
             fight(task, person, winner)
@@ -137,7 +137,7 @@ def test_voters_who_fail_or_take_one_side_come_first(task):
         )
     found = list_voters(task)
     assert [one.annotator for one in found] == [people[2], people[1], people[0]]
-    assert [(one.fails, one.one_sided) for one in found] == [
+    assert [(one.has_failed_gold, one.is_one_sided) for one in found] == [
         (True, False),
         (False, True),
         (False, False),

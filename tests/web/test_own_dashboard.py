@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.core.cache import cache
 from django.utils import timezone
+from django.utils.html import escape
 
 from annotation.models import Example
 from tasks.models import TaskMember
@@ -15,7 +16,9 @@ from tests.support.factories import ContextFactory, RoundFactory, UserFactory
 from tests.support.judging import write
 from tests.support.owner_pages import busy  # noqa: F401
 from tests.web.conftest import HTMX
+from validation.decisions.counted import TryParts
 from validation.models import Consensus, Validation
+from validation.statistics.definitions import DEFINITIONS
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -24,29 +27,37 @@ URL = "/own/nli/"
 
 def tiles(html):
     """Code, or title, to words of each tile."""
-    parts = re.findall(r"<dt(?: data-tile=\"(.*?)\")?>(.*?)</dt><dd>(.*?)</dd>", html, re.DOTALL)
+    parts = re.findall(
+        r"<dt(?: data-tile=\"(.*?)\")?(?: title=\".*?\")?>(.*?)</dt><dd>(.*?)</dd>", html, re.DOTALL
+    )
     return {
         code or title: " ".join(re.sub("<[^>]*>", " ", words).split())
         for code, title, words in parts
     }
 
 
+def numbers(words):
+    return re.findall(r"\d+(?:\.\d+)?", words)
+
+
 def tries(html):
     """How many tries the funnel starts from."""
     return re.findall(
-        r'<td class="number">\s*<strong>(\d+)<', html.split('<table class="bars">')[1]
+        r'<td class="number">\s*<strong>(\d+)<', html.split('<table class="bars steps-table">')[1]
     )[0]
 
 
 def test_each_tile_says_what_it_should(as_alice, busy):
     found = tiles(as_alice.get(URL).text)
     assert "Tries" not in found  # the funnel has it
-    assert found["MER"].startswith("75.0% (95% interval ")
-    assert re.match(r"25\.0% \(95% interval [\d.]+ to [\d.]+; 4 tries", found["vMER"])
-    assert found["agreement"] == "1.00 (6 votes)"
+    assert found[DEFINITIONS["mer"].title].startswith("75.0% (")
+    value, _level, low, high, tries, *_ = numbers(found["Catch rate"])
+    assert (value, tries) == ("25.0", "4")
+    assert float(low) < 25 < float(high)
+    assert found["agreement"] == "1.00 (all 6 votes)"
     assert (found["write-time"], found["judge-time"]) == ("60 s", "20 s")
-    assert found["People today"] == "4"
-    assert found["waiting"].startswith("2 (")
+    assert found["people"] == "4"
+    assert numbers(found["waiting"])[0] == "2"
     assert "Cost" not in found
 
 
@@ -54,14 +65,17 @@ def test_examples_without_a_consensus_need_somebody(as_alice, busy):
     assert as_alice.get(URL).context["undecided"] == 0
     judged = Consensus.objects.filter(state="decided").earliest("pk")
     Consensus.objects.filter(pk=judged.pk).update(state="no_consensus")
+    # A viewer may not decide, so nothing waits for her.
+    assert as_alice.get(URL).context["undecided"] == 0
+    TaskMember.objects.update(role="reviewer")
     page = as_alice.get(URL)
     assert page.context["undecided"] == 1
-    assert "/own/nli/review/?kind=no-consensus&amp;round=" in page.text
+    assert "/own/nli/review/?kind=no-consensus" in page.text
 
 
-def first_region(html):
-    """The name of the first table."""
-    return re.search(r'role="region" aria-label="([^"]+)"', html)[1]
+def days_region(html):
+    """The name of the table behind the chart of days."""
+    return re.search(r'role="region" aria-label="(\d+ tr[^"]+)"', html)[1]
 
 
 def rows(html, label):
@@ -73,12 +87,13 @@ def rows(html, label):
 
 def test_days_and_labels_are_tables_too(as_alice, busy):
     html = as_alice.get(URL).text
-    assert html.count('<svg class="chart"') == 2
+    assert html.count('<svg class="figure ') == 2
     now = timezone.now()
     words = [f"{now - timedelta(n):%-d %b}" for n in range(4)]
-    found = [["1", "1", "1"], ["1", "1", "0"], ["1", "1", "0"], ["1", "0", "0"]]
+    # Tries, and what became of each: the model was right, waiting, catches, not confirmed.
+    found = ["10010", "10001", "10100", "11000"]
     days = [[day, *numbers] for day, numbers in zip(words, found, strict=True)]
-    assert rows(html, first_region(html)) == days[::-1]
+    assert rows(html, days_region(html)) == days[::-1]
     assert rows(html, "Labels") == [
         ["definitely true", "2 50%", "0 0%"],
         ["neither definitely true nor definitely false", "2 50%", "1 100%"],
@@ -90,7 +105,7 @@ def test_days_without_examples_are_drawn_too(as_alice, busy):
     now = timezone.now()
     busy.examples.filter(digest__in="12").update(retracted_at=now)
     html = as_alice.get(URL).text
-    found = rows(html, first_region(html))
+    found = rows(html, days_region(html))
     assert [int(tries) for _, tries, *_ in found] == [1, 0, 0, 1]
 
 
@@ -106,32 +121,76 @@ def test_the_funnel_counts_what_fooled(as_alice, busy):
 
 
 def funnel(html):
-    return html.split('<table class="bars">')[1].split("</table>")[0]
+    return html.split('<table class="bars steps-table">')[1].split("</table>")[0]
+
+
+def test_every_part_of_the_page_counts_the_same_catches(as_alice, busy):
+    page = as_alice.get(URL)
+    html, now = page.text, page.context["now"]
+    steps = [int(n) for n in re.findall(r"<strong>(\d+)</strong>", funnel(html))]
+    parts = now.parts
+    assert steps == [parts.tries, parts.wrong, parts.decided, parts.catches] == [4, 3, 2, 1]
+    numbers = page.context["numbers"]
+    assert numbers["verified_fooled"] == parts.catches
+    assert numbers["collected"] == parts.tries
+    assert numbers["fooled"] == parts.wrong
+    of_days = [day[-1] for day in now.days]
+    assert TryParts(*map(sum, zip(*of_days, strict=True))) == parts
+    assert sum(catches for *_names, catches in now.labels) == parts.catches
+    assert sum(tries for _label, tries, *_rest in now.labels) == parts.tries
+
+
+def test_steps_never_grow(as_alice, busy):
+    """An owner may decide without a vote, and people may call an error what no rule has found."""
+    Consensus.objects.update(is_validated_error=True, is_verified=True, votes=0)
+    Example.objects.update(outcome="undecided")
+    cache.clear()
+    parts = as_alice.get(URL).context["now"].parts
+    assert parts.tries >= parts.wrong >= parts.decided >= parts.catches == 2
+    assert parts.tries == 4
+
+
+def test_charts_are_files_for_those_who_see_the_page(as_alice, client, busy):
+    for name in ("days", "agreement"):
+        address = f"{URL}chart/{name}.svg?round=1"
+        assert address in as_alice.get(URL).text
+        assert as_alice.get(address).text.startswith("<svg")
+        assert as_alice.get(f"{URL}chart/{name}.png").content.startswith(b"\x89PNG")
+    assert as_alice.get(f"{URL}chart/labels.svg").status_code == 404
+    client.force_login(UserFactory())
+    assert client.get(f"{URL}chart/days.svg").status_code == 404
 
 
 def test_agreement_is_of_votes_on_examples_with_a_consensus(as_alice, busy):
     vote = Validation.objects.filter(example__digest="0").first()
     Validation.objects.filter(pk=vote.pk).update(label="entailment")
-    title = "Votes that say the same as the consensus, by day"
-    ((_, share),) = rows(as_alice.get(URL).text, title)
+    title = "83% of votes match the result"
+    ((_, share, mean, votes),) = rows(as_alice.get(URL).text, title)
     assert share.startswith("83.3% (")  # five of six votes
+    assert (mean, votes) == ("83.3%", "6")
     Validation.objects.filter(pk=vote.pk).update(
         created_at=timezone.now() - timedelta(days=2), by_program=False
     )
     cache.clear()
     found = rows(as_alice.get(URL).text, title)
-    assert [share.split("%")[0] for _, share in found] == ["0", "–", "100"]
+    assert [share.split(".")[0] for _, share, *_ in found] == ["0", "–", "100"]
 
 
 def slices(html):
     """(slice, tries, valid) of each row, from the top; then those that nobody has tried."""
     found = rows(html, "Slices") if 'aria-label="Slices"' in html else []
-    return [(name, int(tries), int(valid)) for name, tries, valid in found]
+    return [
+        (name.removesuffix(" too few examples"), int(tries), int(valid))
+        for name, tries, valid in found
+    ]
 
 
-def untried(html):
-    found = re.search("Nobody has tried these yet: (.*?)</p>", html, re.DOTALL)
-    return found[1].strip().split(" · ") if found else []
+def untried(page):
+    """The slices that nobody has tried, as the page names them."""
+    names = list(page.context["untried"])
+    assert ('id="untried"' in page.text) == bool(names)
+    assert all(escape(name) in page.text for name in names)
+    return names
 
 
 def test_thin_slices_come_first(as_alice, busy):
@@ -147,8 +206,8 @@ def test_thin_slices_come_first(as_alice, busy):
     task.config_text = task.config_text.replace("[tag]", "[tag, label, premise, language]")
     task.save()
     cache.clear()
-    html = as_alice.get(URL).text
-    found = slices(html)
+    page = as_alice.get(URL)
+    found = slices(page.text)
     assert found[:2] == [("Tag: negation", 1, 0), ("Tag: ferries", 3, 1)]
     assert found[2:4] == [
         ("Label: definitely true", 2, 0),
@@ -160,18 +219,20 @@ def test_thin_slices_come_first(as_alice, busy):
             (f"Passage: {first.fields['premise']}", 3, 1),
         ]
     )
-    assert f"Passage: {third.fields['premise']}" in untried(html)
+    assert f"Passage: {third.fields['premise']}" in untried(page)
 
 
 def test_challenges_are_slices_also_those_that_nobody_took_up(as_alice, busy):
     valid = busy.examples.get(consensus__is_verified=True)
     busy.examples.filter(digest="2").update(challenge="negation")
     busy.examples.filter(pk=valid.pk).update(challenge="counting")
-    html = as_alice.get(URL).text
-    assert untried(html) == ["Challenge: several_steps"]
-    assert slices(html) == [
-        ("Challenge: negation", 1, 0),
-        ("Challenge: counting", 1, 1),
+    page = as_alice.get(URL)
+    # Named as authors read them, not by the keys of the configuration.
+    texts = busy.task.config.challenges
+    assert untried(page) == [f"Challenge: {texts['several_steps']}"]
+    assert slices(page.text) == [
+        (f"Challenge: {texts['negation']}", 1, 0),
+        (f"Challenge: {texts['counting']}", 1, 1),
     ]
 
 
@@ -182,15 +243,15 @@ def test_in_a_sensitive_task_slices_show_no_text(as_alice, alice, hate):
     hate.task.config_text = hate.task.config_text.replace("slices: [tag, challenge]", wanted)
     hate.task.save()
     write(hate, UserFactory(), text="They moved in.", label="not-hate")
-    html = as_alice.get("/own/hate-speech/").text
-    names = [name for name, *_ in slices(html)]
-    assert [*names, *untried(html)] == ["Tag: neighbours", "Label: not hateful"]
+    page = as_alice.get("/own/hate-speech/")
+    names = [name for name, *_ in slices(page.text)]
+    assert [*names, *untried(page)] == ["Tag: neighbours", "Label: not hateful"]
 
 
 def test_pay_is_shown_where_a_round_pays(as_alice, busy):
     type(busy).objects.update(pay_example=20, pay_validation=5, pay_bonus=100, max_spent=5000)
     page = as_alice.get(URL)
-    assert tiles(page.text)["Cost"] == "2.10 of 50.00"  # 4 examples, 6 votes, 1 catch
+    assert tiles(page.text)["Cost"] == "2.10 EUR of 50.00 EUR"  # 4 examples, 6 votes, 1 catch
     money = page.context["money"]
     assert (money["a_fool"], money["writing"], money["judging"]) == (2.10, 12, 9)
 
@@ -198,13 +259,14 @@ def test_pay_is_shown_where_a_round_pays(as_alice, busy):
 def test_the_cost_of_a_failure_is_drawn_by_round(as_alice, busy):
     pay = {"pay_example": 20, "pay_validation": 5, "pay_bonus": 100}
     type(busy).objects.update(**pay)
-    title = "Cost of a catch by round</caption>"
+    title = "Cost per catch by round</caption>"
     assert title not in as_alice.get(URL).text
     RoundFactory(task=busy.task, number=2, state="closed", **pay)
     RoundFactory(task=busy.task, number=3, state="closed")
     part = as_alice.get(URL).text.split(title)[1].split("</table>")[0]
     found = re.findall(r'class="number">(.*?)</td>', part, re.DOTALL)
-    assert [re.sub("<.*?>", "", cost).strip() for cost in found] == ["2.10", "unknown"]
+    # Round 2 pays and has no catch yet, so it has no bar.
+    assert [re.sub("<.*?>", "", cost).strip() for cost in found] == ["2.10 EUR"]
 
 
 def test_a_round_without_examples_has_a_next_step_in_the_place_of_tiles(as_alice, busy):
@@ -226,6 +288,21 @@ def test_the_tiles_come_alone_and_take_no_focus(as_alice, busy):
     assert "<html" not in response.text
     assert "autofocus" not in response.text
     assert "<html" in as_alice.get("/own/nli/tiles/").text  # a plain link works too
+
+
+def test_a_refresh_brings_the_main_numbers_to_their_own_place(as_alice, busy):
+    page, part = as_alice.get(URL).text, as_alice.get("/own/nli/tiles/?round=1", **HTMX).text
+    assert page.count('id="headline"') == 1
+    assert "hx-swap-oob" not in page
+    headline = part.split('<div id="headline" hx-swap-oob="true">')[1].split("</dl>")[0]
+    assert "25.0%" in headline
+    assert headline in page.split('id="headline"')[1]
+
+
+def test_money_is_in_the_currency_of_the_site(as_alice, busy, settings):
+    settings.CURRENCY = "JPY"
+    type(busy).objects.update(pay_example=20, pay_validation=5, pay_bonus=100, max_spent=5000)
+    assert tiles(as_alice.get(URL).text)["Cost"] == "210 JPY of 5,000 JPY"
 
 
 def test_a_round_is_chosen(as_alice, busy):

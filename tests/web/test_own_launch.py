@@ -6,7 +6,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation.context_picking.services import assign
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.contexts import uploads
 from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
@@ -87,13 +87,13 @@ def test_a_file_is_stored_only_after_its_preview_and_the_round_opens(as_alice, d
 def test_formats(as_alice, draft, name, data, new):
     page = upload(as_alice, data, name)
     assert page.status_code == 200
-    assert page.context["summary"].new == new
+    assert page.context["summary"].new_count == new
 
 
 def test_columns_of_other_names_are_matched(as_alice, draft):
     """By a guess at first, then as the person says; what is stored is what was shown."""
     page = upload(as_alice, b"Premise,topic\nThe shop opens.,trade\n")
-    assert page.context["summary"].new == 1
+    assert page.context["summary"].new_count == 1
     assert page.context["match"].initial == {"column-premise": "Premise"}
     sent = {"ticket": page.context["ticket"], "column-premise": "Premise", "column-tag": "topic"}
     page = as_alice.post(f"{CONTEXTS}match/", sent)
@@ -130,7 +130,7 @@ def test_an_import_is_undone_while_nobody_was_given_it(as_alice, draft, alice):
         batch = ContextBatch.objects.get()
         if is_given:
             Round.objects.update(state="open")
-            assign(annotator=annotator_of(alice), round=draft)
+            assign(annotator=get_annotator(alice), round=draft)
         undo = f"{CONTEXTS}{batch.pk}/undo/"
         assert f'action="{undo}"' in as_alice.get(CONTEXTS).text
         assert as_alice.post(undo).url == CONTEXTS

@@ -2,6 +2,8 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+import re
+
 import pytest
 
 from annotation.models import Example
@@ -18,8 +20,8 @@ from tests.support.policy_pages import (
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Policy, Vote
 from validation.decisions import policy_preview, services
-from validation.decisions.consensus_rows import policy_of
-from validation.decisions.policy_preview import in_words, preview
+from validation.decisions.consensus_rows import get_policy
+from validation.decisions.policy_preview import describe_policy, preview_policy
 from validation.decisions.services import derive_round, override_consensus
 from validation.models import Consensus, QueueItem, RoundPolicy
 
@@ -49,9 +51,9 @@ def test_a_preview_tells_what_changes_and_stores_nothing(as_alice, judged, heade
 def test_what_is_previewed_is_what_applying_changes(judged, alice, policy):
     override_consensus(example=Example.objects.first(), owner=alice, choice=Vote("contradiction"))
     before = dict(zip(Consensus.objects.order_by("pk").values_list("pk"), stored(), strict=True))
-    found = preview(judged, policy)
+    found = preview_policy(judged, policy)
     assert rederive(round=judged, policy=policy) == found.changed
-    assert preview(judged, policy).changed == 0
+    assert preview_policy(judged, policy).changed == 0
     changed = [
         pk for (pk, was), now in zip(before.items(), stored(), strict=True) if was[:-1] != now[:-1]
     ]
@@ -62,7 +64,7 @@ def test_what_is_previewed_is_what_applying_changes(judged, alice, policy):
 
 def test_a_preview_says_how_many_are_open_again(judged):
     rederive(round=judged, policy=Policy("strict", of=3))
-    found = preview(judged, Policy("at-least", 3, 5))
+    found = preview_policy(judged, Policy("at-least", 3, 5))
     assert found.reopened == 3
     assert sum(found.transitions.values()) == len(found.transitions) == 3
     assert {after for _, after in found.transitions} == {"undecided"}
@@ -70,8 +72,9 @@ def test_a_preview_says_how_many_are_open_again(judged):
 
 def test_applying_counts_again_and_is_noted(as_alice, alice, judged):
     response = as_alice.post(URL, STRICT, follow=True)
-    assert "changed: 3." in response.text
-    assert response.context["in_force"] == in_words(policy_of(judged))
+    (message,) = response.context["messages"]
+    assert re.findall(r"\d+", str(message)) == ["1", "3"]  # the round, and what changed
+    assert response.context["in_force"] == describe_policy(get_policy(judged))
     assert [row[0] for row in stored()] == ["decided", "decided", "no_consensus", "decided"]
     assert QueueItem.objects.filter(still_needed__gt=0).count() == 1
     entry = LogEntry.objects.get(action="policy.changed")
@@ -80,7 +83,7 @@ def test_applying_counts_again_and_is_noted(as_alice, alice, judged):
 
 def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
     calls = []
-    monkeypatch.setattr(services, "AT_ONCE", 4)
+    monkeypatch.setattr(services, "MAX_EXAMPLES_AT_ONCE", 4)
     monkeypatch.setattr(services, "enqueue", lambda *call: calls.append(call))
     before = stored()
     as_alice.post(URL, STRICT)
@@ -92,7 +95,7 @@ def test_a_large_round_is_counted_by_a_worker(as_alice, judged, monkeypatch):
 
 
 def test_a_round_too_large_to_preview_says_how_else(as_alice, judged, monkeypatch):
-    monkeypatch.setattr(policy_preview, "MOST_PREVIEWED", 4)
+    monkeypatch.setattr(policy_preview, "MAX_PREVIEWED_EXAMPLES", 4)
     text = as_alice.get(URL, STRICT).text
     assert "manage.py task_report nli --round 1 --policy" in text
     assert 'id="apply-policy"' in text
@@ -157,13 +160,13 @@ def test_another_round_is_not_there(as_alice, judged):
 
 
 def test_former_policies_are_listed_and_shown_again(as_alice, judged):
-    now = policy_of(judged)
+    now = get_policy(judged)
     assert as_alice.post(URL, STRICT).status_code == 302
     [(entry, words, query)] = as_alice.get(URL).context["former"]
-    assert (entry.actor.email, words) == ("alice@example.com", in_words(policy_of(judged)))
+    assert (entry.actor.email, words) == ("alice@example.com", describe_policy(get_policy(judged)))
     back = {"rule": now.rule, "needed": now.needed, "of": now.of}
     assert as_alice.post(URL, back).status_code == 302
     newest, former = as_alice.get(URL).context["former"]
     shown = as_alice.get(f"{URL}?{former[2]}").context["form"]
     assert (former[1:], shown.is_valid(), shown.policy.rule) == ((words, query), True, "strict")
-    assert newest[1] == in_words(now)
+    assert newest[1] == describe_policy(now)

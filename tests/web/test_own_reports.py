@@ -7,10 +7,10 @@ from django.core import mail
 from django.db import transaction
 from django.utils import timezone
 
-from annotation.mails import tell_reports
+from annotation.mails import mail_reports
 from annotation.models import Report
 from annotation.moderation import report_context
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 
@@ -31,7 +31,7 @@ def report(nli, bob):
 def said(round, user, **more):
     context = round.contexts.first()
     told = {"reason": "broken", "comment": ""} | more
-    return report_context(annotator=annotator_of(user), context=context, **told)
+    return report_context(annotator=get_annotator(user), context=context, **told)
 
 
 def test_a_moderator_without_the_admin_deals_with_reports(reviewer, nli, report):
@@ -54,6 +54,23 @@ def test_an_editor_retires_the_passage(reviewer, nli, report):
     assert (report.context.is_retired, bool(report.resolved_at)) == (True, True)
 
 
+def test_a_reported_text_has_titles_and_no_names_of_fields(reviewer, nli, report):
+    page = reviewer.get(URL)
+    [(_report, _who, fields)] = page.context["reports"]
+    config, context = nli.task.config, report.context
+    names = [component.name for component in config.context if context.fields.get(component.name)]
+    assert [title for title, _value in fields] == [
+        config.get_component(name).title for name in names
+    ]
+    assert all(value in page.text for _title, value in fields)
+
+
+def test_clearing_is_offered_where_a_filter_is_set(reviewer, nli, report):
+    clear = f'<a href="{URL}">'
+    assert clear not in reviewer.get(URL).text.split('class="filters"')[1].split("</form>")[0]
+    assert clear in reviewer.get(f"{URL}?state=resolved").text.split('class="filters"')[1]
+
+
 def test_others_see_no_reports(as_alice, nli, report):
     assert as_alice.get(URL).status_code == 404
     assert as_alice.post(f"{URL}{report.pk}/").status_code == 404
@@ -73,7 +90,7 @@ def test_moderators_are_mailed_once_an_hour(
     def told():
         mail.outbox.clear()
         with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-            tell_reports()
+            mail_reports()
         return [(one.to, URL in one.body) for one in mail.outbox]
 
     assert told() == [(["alice@example.com"], True)]

@@ -17,7 +17,7 @@ from tests.support.new_tasks import ada, as_ada  # noqa: F401
 from tests.support.writing import signed_in
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
-from validation.statistics.answers import right_answers
+from validation.statistics.answers import count_right_answers
 
 CASES = [  # model, tag, what people say
     *[("calc-a", "sums", "correct")] * 3,
@@ -33,7 +33,7 @@ CASES = [  # model, tag, what people say
 def task(ada, settings, tmp_path, monkeypatch):
     settings.NEW_TASKS = "everybody"
     monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path / "uploads")
-    return make_task(maker=ada, code="sums", name="Sums", source=load_templates()["judging"])
+    return make_task(creator=ada, code="sums", name="Sums", source=load_templates()["judging"])
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_right_answers_by_model_and_by_tag(judged, as_ada):
     }
     assert as_ada.get("/own/sums/").context["found"] == found
     assert as_ada.get("/own/sums/results/?round=1").context["found"] == found
-    assert right_answers([]).by_model == {}
+    assert count_right_answers([]).by_model == {}
     outsider = UserFactory()
     assert signed_in(outsider).get("/own/sums/results/").status_code == 404
     TaskMember.objects.create(task=judged, user=outsider, role="judge")
@@ -85,7 +85,7 @@ def test_where_people_choose_labels_an_answer_is_right_that_says_the_decided_one
     for example in examples:
         answered(example, label="neutral")
     decide_many(examples, ["neutral", "entailment", "neutral"], UserFactory(is_superuser=True))
-    found = right_answers([nli])
+    found = count_right_answers([nli])
     assert [share(rate)[:2] for rate in found.by_model.values()] == [(1, 1), (0, 1), (1, 1)]
 
 

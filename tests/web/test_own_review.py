@@ -4,8 +4,9 @@ import pytest
 
 from annotation.models import Example
 from core.accounts.models import Annotator, LogEntry
-from core.accounts.people import shown_name
-from core.accounts.services import annotator_of
+from core.accounts.people import get_shown_name
+from core.accounts.services import get_annotator
+from dynabench.manage.selectors import summarise_inputs
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, write
@@ -14,7 +15,7 @@ from tests.web.conftest import HTMX
 from validation.consensus.consensus import Policy, Vote
 from validation.consensus.sampling import is_in_share, is_sampled_for_review
 from validation.decisions import review_queue
-from validation.decisions.review_queue import Kind, to_review
+from validation.decisions.review_queue import Kind, get_review_page
 from validation.decisions.services import override_consensus
 from validation.models import Consensus, Gold, OwnerDecision, Validation
 
@@ -39,7 +40,7 @@ def no_sample(monkeypatch):
 
 @pytest.fixture
 def people(db):
-    return [annotator_of(UserFactory()) for _ in range(7)]
+    return [get_annotator(UserFactory()) for _ in range(7)]
 
 
 def judged(round, author, people, *said, number=0):
@@ -53,7 +54,7 @@ def judged(round, author, people, *said, number=0):
 
 
 def found(round, kind=Kind.ALL, **options):
-    return [item.pk for item in to_review([round], kind, **options).items]
+    return [item.pk for item in get_review_page([round], kind, **options).items]
 
 
 def test_disagreements_stand_in_the_queue_and_agreements_do_not(nli, bob, people, no_sample):
@@ -102,10 +103,10 @@ def test_pages_follow_one_another_without_gap(nli, bob, people, monkeypatch):
     rederive(round=nli, policy=Policy("plurality"))
     wanted = [e.pk for e in Example.objects.order_by("pk") if e.uuid.int % 2 == 0]
     for looked_at in (1, 3, 1000):
-        monkeypatch.setattr(review_queue, "LOOKED_AT", looked_at)
+        monkeypatch.setattr(review_queue, "MAX_SCANNED_EXAMPLES", looked_at)
         after, pages = 0, []
         while after is not None:
-            page = to_review([nli], Kind.ALL, after, size=2)
+            page = get_review_page([nli], Kind.ALL, after, size=2)
             assert len(page.items) <= 2
             pages += [item.pk for item in page.items]
             after = page.after
@@ -118,6 +119,16 @@ def split(nli, bob, people):
     return judged(nli, bob, people, "neutral", "neutral", "entailment")
 
 
+def test_the_label_stands_apart_from_the_text(as_alice, split):
+    """The list has the author's text as its link, and the label in a column of its own."""
+    page = as_alice.get(URL)
+    for _item, written in page.context["rows"]:
+        assert written.answer
+        assert written.answer not in written.text
+        assert f">{written.answer}</td>" in page.text
+    assert summarise_inputs(split.round.task.config, {"label": "neutral"}).answer == ""
+
+
 def test_an_example_shows_all_that_is_known_and_no_identity(as_alice, split, people, bob):
     answered(split, "entailment")
     panel = Annotator.objects.create(pseudonym="nli:A1WORKERID", source="import")
@@ -127,12 +138,12 @@ def test_an_example_shows_all_that_is_known_and_no_identity(as_alice, split, peo
     page = as_alice.get(f"{URL}{split.uuid}/").text
     assert "Statement 0." in page
     assert "Person" in page  # the context
-    assert f"target-{split.pk} said <em>definitely true</em>: fooled." in page
-    assert f"by {annotator_of(bob).pseudonym}" in page
+    assert f"target-{split.pk} said <em>definitely true</em>" in page
+    assert get_annotator(bob).pseudonym in page
     assert str(Validation.FlagReason.COPIED.label) in page
     assert "Seen it" in page
     assert people[0].pseudonym in page
-    assert shown_name(panel) in page
+    assert get_shown_name(panel) in page
     assert "A1WORKERID" not in page
     assert bob.email not in page
     assert f"<strong>{split.round.task.config.display('label', 'neutral')}</strong>" in page

@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Example
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.services import OFFICIAL_FOLDER
 from tests.support.factories import (
@@ -22,7 +22,7 @@ from tests.support.factories import (
 )
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Vote
-from validation.judging.queue import waiting_examples
+from validation.judging.queue import count_waiting_examples
 from validation.judging.services import cast_validation, lease_next
 
 URL = "/own/nli/rounds/"
@@ -49,7 +49,7 @@ def plan(**changes):
 def examples(round, author, count, **fields):
     return [
         Example.objects.create(
-            round=round, context=round.contexts.first(), annotator=annotator_of(author),
+            round=round, context=round.contexts.first(), annotator=get_annotator(author),
             inputs={"hypothesis": str(n), "label": "neutral"}, digest=str(n), outcome="fooled",
             **fields,
         )
@@ -80,26 +80,26 @@ def test_a_card_says_what_a_round_has(editor, nli, bob):
     examples(nli, bob, 3)
     page = editor.get(URL).text
     for words in (
-        "Tries: 3 of 40", "Money, in cents: 300 of 900", target.name, "Close round 1",
-        "Pause round 1", "Mark round 2 as ready", "2 Jan 2999", 'href="#round-1">round 1</a>',
-        "the round only collects",
+        '<progress value="3" max="40"', target.name, "2 Jan 2999",
+        '<progress value="300" max="900"', 'href="#round-1">',
+        "/own/nli/rounds/1/close/", "/own/nli/rounds/1/pause/", "/own/nli/rounds/2/ready/",
     ):  # fmt: skip
         assert words in page
 
 
 def test_waiting_counts_what_is_queued_and_what_nobody_has_looked_at(nli, alice, bob):
     made = examples(nli, bob, 3)
-    assert waiting_examples([nli])[nli.pk] == 3
-    lease = lease_next(validator=annotator_of(alice), task=nli.task)
-    assert waiting_examples([nli])[nli.pk] == 3
+    assert count_waiting_examples([nli])[nli.pk] == 3
+    lease = lease_next(validator=get_annotator(alice), task=nli.task)
+    assert count_waiting_examples([nli])[nli.pk] == 3
     cast_validation(
-        validator=annotator_of(alice), example=lease.example, vote=Vote(label="neutral")
+        validator=get_annotator(alice), example=lease.example, vote=Vote(label="neutral")
     )
     made[0].retracted_at = timezone.now()
     made[0].save()
-    assert waiting_examples([nli])[nli.pk] == 2
+    assert count_waiting_examples([nli])[nli.pk] == 2
     nli.state = "released"
-    assert waiting_examples([nli])[nli.pk] == 0
+    assert count_waiting_examples([nli])[nli.pk] == 0
 
 
 def test_closing_says_who_is_writing_and_what_waits(editor, nli, alice, bob):
@@ -110,11 +110,11 @@ def test_closing_says_who_is_writing_and_what_waits(editor, nli, alice, bob):
 
     assert numbers() == []
     examples(nli, bob, 1)
-    assign(annotator=annotator_of(alice), round=nli)
+    assign(annotator=get_annotator(alice), round=nli)
     assert numbers() == ["1", "15"]
-    assign(annotator=annotator_of(bob), round=nli)
+    assign(annotator=get_annotator(bob), round=nli)
     Example.objects.create(
-        round=nli, context=nli.contexts.first(), annotator=annotator_of(bob), inputs={},
+        round=nli, context=nli.contexts.first(), annotator=get_annotator(bob), inputs={},
         digest="x", outcome="fooled",
     )  # fmt: skip
     assert numbers() == ["2", "15", "2"]
@@ -154,18 +154,23 @@ def test_release_is_no_bare_button(editor, nli, bob):
     for action in ("release", "released", "reopen"):
         assert editor.post(URL + f"1/{action}/").status_code in (302, 403, 404, 409, 422)
     assert Round.objects.get().state == "open"
+
+    def offers_release():
+        _side, rounds = editor.get(URL).text.split('<div class="owner">')
+        return 'href="/own/nli/rounds/1/release/"' in rounds
+
     Round.objects.update(state="closed")
-    assert 'href="/own/nli/rounds/1/release/"' not in editor.get(URL).text
+    assert not offers_release()
     TaskMember.objects.update(role="owner")  # an editor cannot release
-    assert 'href="/own/nli/rounds/1/release/"' in editor.get(URL).text
+    assert offers_release()
     now = timezone.now()
     Round.objects.update(closed_at=now, writing_until=now + timedelta(minutes=3))
-    assert 'href="/own/nli/rounds/1/release/"' in editor.get(URL).text  # nobody is writing
+    assert offers_release()  # nobody is writing
     Assignment.objects.create(
-        annotator=annotator_of(bob), round=nli, context=nli.contexts.first(), assigned_at=now
+        annotator=get_annotator(bob), round=nli, context=nli.contexts.first(), assigned_at=now
     )
+    assert not offers_release()
     page = editor.get(URL).text
-    assert 'href="/own/nli/rounds/1/release/"' not in page
     assert f"{Round.objects.get().writing_until:%H:%M}" in page
     Round.objects.update(state="released", writing_until=None)
     page = editor.get(URL).text
@@ -176,7 +181,7 @@ def test_release_is_no_bare_button(editor, nli, bob):
 
 def test_the_page_closes_a_round_whose_end_has_come(editor, nli):
     Round.objects.update(ends_at=timezone.now())
-    assert "closed</span>" in editor.get(URL).text
+    assert 'class="state closed"' in editor.get(URL).text
 
 
 def test_the_next_round_is_planned(editor, nli):
@@ -250,6 +255,11 @@ def test_a_plan_changes_and_stays_fixed_after_the_opening(editor, nli):
     assert nli.targets.get() == target
     entry = LogEntry.objects.get(action="round.changed")
     assert sorted(entry.data["fields"]) == ["description", "max_collected"]
+
+
+def test_a_budget_is_shown_in_money(editor, nli):
+    Round.objects.update(max_spent=1250)
+    assert "0.00 EUR of 12.50 EUR" in editor.get(URL).text
 
 
 def test_a_budget_that_is_reached_already_closes_the_round(editor, nli, bob):

@@ -8,7 +8,7 @@ import pytest
 
 from annotation.models import Example
 from core.accounts.models import LogEntry, confirm_address
-from core.web.throttles import AN_HOUR
+from core.web.throttles import REQUESTS_PER_HOUR
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, TaskMember
 from tests.support.factories import UserFactory
@@ -16,7 +16,7 @@ from tests.support.hub import COMMIT, dataset_hub
 from tests.support.judging import judge
 from tests.support.writing import signed_in
 from validation.models import QueueItem
-from validation.statistics.report import task_report
+from validation.statistics.report import build_task_report
 
 ROWS, CONTEXTS = "/own/nli/rounds/1/rows/", "/own/nli/rounds/1/contexts/"
 PAIRS = [
@@ -65,7 +65,7 @@ def test_rows_of_a_file_are_matched_stored_and_judged(as_alice, alice, draft):
     assert as_alice.post(f"{ROWS}match/", sent(page, **columns)).status_code == 422
     del columns["prediction"]
     page = as_alice.post(f"{ROWS}match/", sent(page, **columns))
-    assert page.context["summary"].new == 3
+    assert page.context["summary"].new_count == 3
     assert not Example.objects.exists()
     for _ in range(2):
         assert as_alice.post(f"{ROWS}store/", sent(page, **columns)).status_code == 302
@@ -83,7 +83,7 @@ def test_rows_of_a_file_are_matched_stored_and_judged(as_alice, alice, draft):
     confirm_address(person)
     TaskMember.objects.create(task=draft.task, user=person, role="judge")
     assert judge(signed_in(person), "label:neutral", "/t/nli/judge/").status_code == 200
-    [told] = task_report([draft], code="nli")["rounds"]
+    [told] = build_task_report([draft], code="nli")["rounds"]
     assert (told["collected"], told["judged"], told["votes"], told["validators"]) == (3, 1, 1, 1)
 
 
@@ -95,7 +95,7 @@ def test_a_hubs_rows_are_judged_with_terms_and_a_models_answer(as_alice, draft, 
     files = {**FILES, "train.jsonl": "\n".join(map(json.dumps, rows)).encode()}
     with dataset_hub(files) as (settings.HUB_ENDPOINT, _):
         page = as_alice.post(f"{ROWS}hub/", HUB)
-    assert (page.context["summary"].new, page.context["summary"].error_count) == (1, 1)
+    assert (page.context["summary"].new_count, page.context["summary"].error_count) == (1, 1)
     told = {field: field for field in rows[0]}
     assert as_alice.post(f"{ROWS}store/", sent(page, **told)).status_code == 302
     example = Example.objects.get()
@@ -112,7 +112,7 @@ def test_a_hubs_rows_become_contexts(as_alice, draft, settings):
     with dataset_hub(FILES) as (settings.HUB_ENDPOINT, _):
         page = as_alice.post(f"{CONTEXTS}hub/", HUB)
     assert page.context["match"].initial["column-premise"] == "premise"
-    assert page.context["summary"].new == 2
+    assert page.context["summary"].new_count == 2
     assert "mit" in page.text
     assert as_alice.post(f"{CONTEXTS}store/", sent(page, premise="premise")).status_code == 302
     assert draft.contexts.count() == 2
@@ -140,7 +140,7 @@ def test_what_the_hub_does_not_give_is_said_and_the_rest_stays(
 
 
 def test_what_a_round_does_not_take(as_alice, bob, draft, monkeypatch):
-    monkeypatch.setitem(AN_HOUR, "hub", 0)
+    monkeypatch.setitem(REQUESTS_PER_HOUR, "hub", 0)
     assert [*as_alice.post(f"{ROWS}hub/", HUB).context["hub"].errors] == ["dataset"]
     archive = io.BytesIO(b"PK")
     archive.name = "rows.zip"

@@ -112,7 +112,7 @@ def test_a_target_of_an_opened_round_stays_the_same_model(as_alice, owner, nli):
 
 
 def test_tests_are_counted(as_alice, owner, nli, monkeypatch):
-    monkeypatch.setitem(throttles.AN_HOUR, "test", 1)
+    monkeypatch.setitem(throttles.REQUESTS_PER_HOUR, "test", 1)
     url = f"{TARGETS}{scripted_target(nli).pk}/test/"
     assert [as_alice.post(url, INPUT).status_code for _ in range(2)] == [200, 422]
 
@@ -154,7 +154,7 @@ def test_the_last_owner_stays(as_alice, owner):
 
 
 def test_addresses_are_not_tried_one_after_another(as_alice, owner, monkeypatch):
-    monkeypatch.setitem(throttles.AN_HOUR, "members", 0)
+    monkeypatch.setitem(throttles.REQUESTS_PER_HOUR, "members", 0)
     assert as_alice.post(MEMBERS, {"email": "a@b.org", "role": "viewer"}).status_code == 422
 
 
@@ -207,7 +207,7 @@ def test_a_target_is_chosen_by_what_it_is(as_alice, owner, nli, qa):
     """Of this site only a model that fits; a language model by a description; one of the hub."""
     there = {"source": "org/pairs", "revision": "b" * 40, "serving": {"backend": "onnx"}}
     other = make_own_task(
-        maker=UserFactory(is_superuser=True), code="other", text=nli.task.config_text
+        creator=UserFactory(is_superuser=True), code="other", text=nli.task.config_text
     )[0]
     hidden = TargetModel.objects.create(task=other, name="served", **there)
     TargetModel.objects.create(task=qa.task, name="spans", **there)

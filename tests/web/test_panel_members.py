@@ -1,10 +1,10 @@
 """People of a panel take part in a study and belong to no task."""
 
-from tasks.members.assignments.selectors import may_be_asked
+from tasks.members.assignments.selectors import list_assignable_people
 from tasks.models import TaskMember
 from tasks.permissions import can_write
 from tests.support.campaigns import agree, open_campaign
-from validation.discussion.services import readers_of
+from validation.discussion.services import find_readers
 
 
 def test_people_of_a_panel_are_no_members_at_any_door(nli, as_alice, alice):
@@ -30,6 +30,6 @@ def test_people_of_a_panel_are_no_members_at_any_door(nli, as_alice, alice):
     assignment = as_alice.post("/api/v1/tasks/nli/duties/", asked, "application/json")
     assert assignment.status_code == 422
     TaskMember.objects.filter(pk=row.pk).update(role="owner")  # by an earlier release
-    assert person.user not in may_be_asked(nli.task, "write")
-    assert readers_of(nli.task).keys() == {str(alice.annotator).casefold()}
+    assert person.user not in list_assignable_people(nli.task, "write")
+    assert find_readers(nli.task).keys() == {str(alice.annotator).casefold()}
     assert can_write(person.user, nli.task)

@@ -6,9 +6,9 @@ import pytest
 
 from core.accounts.models import LogEntry
 from evaluation.jobs import evaluate_next, write_paraphrases
-from evaluation.judges.paraphrases.services import ask_for_paraphrases, take_paraphrases
+from evaluation.judges.paraphrases.services import create_paraphrased_version, request_paraphrases
 from evaluation.models import EvaluationRun, Paraphrase, Paraphrasing
-from evaluation.runs.chat.target_services import MOST_FAILURES
+from evaluation.runs.chat.target_services import MAX_FAILURES
 from evaluation.test_sets.selectors import find_latest_version, read_checked_paraphrases
 from evaluation.test_sets.services import make_version
 from tasks.models import ModelUse, TaskMember
@@ -127,7 +127,7 @@ def test_only_what_is_settled_is_not_asked_again(version, target, owner, server)
     changed = [*nli_rows()[:2], *nli_rows(9)[6:]]
     Paraphrase.objects.filter(state="waiting").update(state="kept")
     make_version(version.evaluation_set, changed, None)
-    made = take_paraphrases(evaluation_set=version.evaluation_set, actor=owner)
+    made = create_paraphrased_version(evaluation_set=version.evaluation_set, actor=owner)
     assert sorted(read_checked_paraphrases(made)) == ["u0", "u1"], (
         "the others are no examples any more"
     )
@@ -138,7 +138,7 @@ def test_a_model_that_fails_writes_nothing_and_is_left_alone(version, target, ow
     job = asked(signed_in(owner))
     assert job.state == "queued"  # until the server is back
     assert job.not_before
-    assert len(server.seen) == MOST_FAILURES
+    assert len(server.seen) == MAX_FAILURES
     assert not Paraphrase.objects.exclude(state="unfit").exists()
     target.options = {"model": "another"}
     target.save()
@@ -152,7 +152,7 @@ def test_a_model_that_fails_writes_nothing_and_is_left_alone(version, target, ow
 def test_a_set_that_may_not_leave_is_sent_nowhere(version, target, owner, server):
     client = signed_in(owner)
     sent = {"target": "chat", "prompt": "Say it.", "size": 6}
-    job = ask_for_paraphrases(
+    job = request_paraphrases(
         evaluation_set=version.evaluation_set, target=target, prompt="x", size=1, actor=owner
     )
     assert client.post(PAGE, sent).status_code == 422, "one is under way"

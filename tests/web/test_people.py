@@ -7,7 +7,7 @@ import pytest
 
 from annotation.attempts.services import retract_example
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.judging import decide_many, write, write_many
 from validation.consensus.consensus import Vote
@@ -28,6 +28,11 @@ def tries(round, user, outcomes, verified=None):
     decide_many(found, ["neutral"] * len(found), UserFactory())
 
 
+def main_part(client):
+    """The page without its header, which names whoever reads it."""
+    return client.get(URL).text.partition('id="main"')[2]
+
+
 def lines(client, url=URL):
     """The rows of the table as the CSV file has them."""
     return list(csv.reader(io.StringIO(client.get(url + "people.csv").text)))[1:]
@@ -39,7 +44,7 @@ def test_the_switch_is_on_the_account_page(as_alice, alice, nli):
     assert 'name="on" value="1"' in as_alice.get("/account/").text
     response = as_alice.post("/account/ranking/", {"on": "1"}, follow=True)
     assert response.context["user"].annotator.in_ranking
-    assert f"{annotator_of(alice)} (you)" in as_alice.get(URL).text
+    assert f"{get_annotator(alice)} (you)" in as_alice.get(URL).text
     as_alice.post("/account/ranking/", {"on": "0"})
     assert not Annotator.objects.filter(in_ranking=True).exists()
     assert as_alice.get("/account/ranking/").status_code == 405
@@ -50,13 +55,13 @@ def test_only_those_who_chose_it_are_seen_and_see(as_alice, alice, bob, nli):
     for user in (alice, bob, carol):
         tries(nli, user, ["fooled", "not_fooled"])
     join(bob)
-    page = as_alice.get(URL).text
-    assert not any(str(annotator_of(user)) in page for user in (alice, bob, carol))
+    page = main_part(as_alice)
+    assert not any(str(get_annotator(user)) in page for user in (alice, bob, carol))
     assert lines(as_alice) == []
     join(alice)
-    assert {line[1] for line in lines(as_alice)} == {str(annotator_of(u)) for u in (alice, bob)}
-    assert str(annotator_of(carol)) not in as_alice.get(URL).text
-    assert alice.email not in as_alice.get(URL).text
+    assert {line[1] for line in lines(as_alice)} == {str(get_annotator(u)) for u in (alice, bob)}
+    assert str(get_annotator(carol)) not in as_alice.get(URL).text
+    assert alice.email not in main_part(as_alice)
 
 
 def test_one_rate_orders_and_ties_share_a_rank(as_alice, alice, bob, nli):
@@ -70,14 +75,14 @@ def test_one_rate_orders_and_ties_share_a_rank(as_alice, alice, bob, nli):
     tries(nli, alice, ["fooled"] * 4, verified=1)  # what is not found valid is a try
     tries(nli, bob, ["not_fooled"] * 3)
     found = [(rank, name, fooled, n) for rank, name, _, _, _, fooled, n in lines(as_alice)]
-    names = sorted(str(annotator_of(user)) for user in (even, other))
+    names = sorted(str(get_annotator(user)) for user in (even, other))
     assert found == [
-        ("1", str(annotator_of(steady)), "6", "10"),
-        ("2", str(annotator_of(lucky)), "1", "1"),
+        ("1", str(get_annotator(steady)), "6", "10"),
+        ("2", str(get_annotator(lucky)), "1", "1"),
         ("3=", names[0], "2", "4"),
         ("3=", names[1], "2", "4"),
-        ("5", str(annotator_of(alice)), "1", "4"),
-        ("6", str(annotator_of(bob)), "0", "3"),
+        ("5", str(get_annotator(alice)), "1", "4"),
+        ("6", str(get_annotator(bob)), "0", "3"),
     ]
 
 
@@ -134,7 +139,6 @@ def test_the_team_counts_different_passages(as_alice, alice, bob, nli):
         example.context = context
         example.save()
         override_consensus(example=example, owner=bob, choice=Vote(label="neutral"))
-    assert "2 different passages" in as_alice.get(URL).text
     assert '<progress max="10" value="2"' in as_alice.get(URL).text
 
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from core.accounts.models import ApiToken, LogEntry, User
 from core.accounts.tokens import create_token
-from core.data.encryption import Unreadable, decrypt, encrypt
-from dynabench.campaigns.payment_services import build_api
+from core.data.encryption import UnreadableSecret, decrypt, encrypt
+from dynabench.campaigns.payment_services import build_panel_client
 from dynabench.campaigns.place_services import find_known_place
 from dynabench.campaigns.selectors import decrypt_panel_ids
 from dynabench.notices.tokens import remind_of_tokens
 from dynabench.webhooks.models import Webhook
-from evaluation.isolation.uploads.chunked import remaining_bytes
+from evaluation.isolation.uploads.chunked import count_remaining_bytes
 from evaluation.models import Team
 from evaluation.submissions.services import find_remaining_quota
 from tasks.models import TaskMember
@@ -141,13 +141,13 @@ def test_stored_secrets_outlive_a_change_of_the_secret_key(settings, nli, alice)
     assert decrypt(hook.secret) == "s3cret"
     found = find_known_place(campaign, person)  # nobody gets a second place
     assert (found, decrypt_panel_ids(found)) == (place, person)
-    assert build_api(campaign)
+    assert build_panel_client(campaign)
     settings.SECRET_KEY = "a third"
     with pytest.raises(CommandError, match=str(hook.pk)):
         call_command("rotate_secrets", stdout=StringIO())
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableSecret):
         decrypt(hook.secret)
-    assert build_api(campaign) is None
+    assert build_panel_client(campaign) is None
 
 
 def test_a_person_a_task_and_a_team_may_have_quotas_of_their_own(nli, alice, bob, settings):
@@ -164,8 +164,8 @@ def test_a_person_a_task_and_a_team_may_have_quotas_of_their_own(nli, alice, bob
     assert find_remaining_quota(bob, task, team).left == 7
     assert "5" in quota("--team", "fools", "--models-a-day", "2")
     assert find_remaining_quota(bob, task, team).left == 2
-    assert remaining_bytes(alice) == 5 * 2**30
-    assert remaining_bytes(bob) != 5 * 2**30
+    assert count_remaining_bytes(alice) == 5 * 2**30
+    assert count_remaining_bytes(bob) != 5 * 2**30
     quota("--task", "nli", "--clear")
     assert find_remaining_quota(bob, task).left == site
     assert LogEntry.objects.filter(action="allowance.changed").count() == 4

@@ -5,10 +5,10 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from core.files.places import shown_source, without_places
+from core.files.paths import remove_paths, shorten_source
 from evaluation.isolation.queue import leases
 from evaluation.models import Submission
-from evaluation.runs.services import ensure_targets
+from evaluation.runs.services import ensure_target_submissions
 from tasks.models import TargetModel, TaskMember
 from tests.support.factories import TaskFactory
 from tests.support.submissions import submission_of, url_of
@@ -27,7 +27,7 @@ def test_a_targets_page_names_its_folder_alone(as_alice, alice, home, role):
     TaskMember.objects.create(task=task, user=alice, role=role)
     folder = f"{home}/models/starter-nli-1a2b"
     TargetModel.objects.create(task=task, name="starter", source=folder)
-    (entered,) = ensure_targets(task)
+    (entered,) = ensure_target_submissions(task)
     for page in (url_of(entered), f"/api/v1/models/{entered.pk}/"):
         text = as_alice.get(page).text
         assert str(home) not in text
@@ -44,7 +44,7 @@ def test_what_went_wrong_names_no_folder(as_alice, alice, home):
     lease = {"lease_token": uuid4(), "lease_until": timezone.now() + leases.LEASE_TIME}
     model = submission_of(task, alice, state=Submission.State.RUNNING, **lease)
     said = f"[Errno 28] No space left on device: '{home}/media/models/7/model.safetensors'"
-    leases.fail(model, said, log=f'File "{home}/x.py", line 3')
+    leases.fail_job(model, said, log=f'File "{home}/x.py", line 3')
     model.refresh_from_db()
     for text in (model.error, model.log, as_alice.get(url_of(model)).text):
         assert str(home) not in text
@@ -52,10 +52,10 @@ def test_what_went_wrong_names_no_folder(as_alice, alice, home):
 
 
 def test_places_are_left_out_and_addresses_stay(home):
-    assert without_places(f"cannot read {home}/a/b.txt, /model/code.py") == (
+    assert remove_paths(f"cannot read {home}/a/b.txt, /model/code.py") == (
         "cannot read …/b.txt, /model/code.py"
     )
     stays = "https://example.org/a/b.txt, /api/v1/me/ and /srv/elsewhere/b.txt"
-    assert without_places(stays) == stays
-    assert shown_source("org/model") == "org/model"
-    assert shown_source(f"{home}/models/nli") == "nli"
+    assert remove_paths(stays) == stays
+    assert shorten_source("org/model") == "org/model"
+    assert shorten_source(f"{home}/models/nli") == "nli"

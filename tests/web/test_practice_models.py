@@ -10,14 +10,14 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Example, TargetOutput
 from core.errors import Refused
-from core.web.throttles import AN_HOUR
+from core.web.throttles import REQUESTS_PER_HOUR
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.isolation.queue.attempt_keys import container_key, is_needed
-from evaluation.isolation.queue.leases import claim_job, sweep
+from evaluation.isolation.queue.attempt_keys import build_container_key, is_attempt_current
+from evaluation.isolation.queue.leases import claim_job, sweep_jobs
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.submissions.practice import serve, services
-from evaluation.submissions.practice.services import note_host, start_run
+from evaluation.submissions.practice.services import record_host, start_run
 from evaluation.submissions.services import withdraw_model
 from tasks.models import TargetFailure
 from tests.support.evaluations import accepted_model
@@ -31,7 +31,7 @@ KEPT = (Assignment, Attempt, Example, TargetOutput, TargetFailure)
 
 @pytest.fixture
 def model(nli):
-    note_host("here")
+    record_host("here")
     return accepted_model(nli.task, is_published=True)
 
 
@@ -49,10 +49,10 @@ def running(model, monkeypatch):
     run = claim_job(PracticeRun, PracticeRun.objects.get().pk)
     talk = serve.Exchange(run, {})
     talk.says = NEUTRAL
-    talk.take(answer_to(talk.next(), NEUTRAL))
+    talk.take(answer_to(talk.get_next_line(), NEUTRAL))
 
     def step(seconds):
-        if line := talk.next():
+        if line := talk.get_next_line():
             talk.take(answer_to(line, talk.says))
 
     monkeypatch.setattr(services.time, "sleep", step)
@@ -111,9 +111,9 @@ def test_an_answer_of_no_use_is_told_and_what_was_typed_stays(model, running, sa
 def test_one_question_at_a_time_and_a_slow_answer_finds_nobody(model, running, monkeypatch):
     client, url = Client(), url_of(model, "try/")
     page = ok(client.get(url))
-    monkeypatch.setattr(services, "PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(services, "MAX_ANSWER_WAIT_SECONDS", 0)
     assert client.post(url, form(page)).status_code == 503
-    line = running.next()
+    line = running.get_next_line()
     assert line == b""  # who asked is gone, and so is the question
     PracticeRun.objects.update(question_id=model.pk, asked_at=timezone.now() + timedelta(hours=1))
     assert client.post(url, form(page)).status_code == 503
@@ -165,7 +165,7 @@ def test_without_an_engine_the_page_says_so(model, settings):
             assert 'id="not-tried"' in page
             assert 'id="try-to-fool"' not in page
         assert Client().post(url_of(model, "try/start/")).url == url_of(model)
-        note_host("here")
+        record_host("here")
         settings.PRACTICE_MODELS = 0  # the operator wants none
     assert not PracticeRun.objects.exists()
 
@@ -182,7 +182,7 @@ def test_starts_are_tries_and_slots_are_few(model, settings):
     assert start_run(model).slot == 0  # the overdue one is ended
     assert PracticeRun.objects.filter(state="cancelled").count() == 1
     client = Client()
-    for _ in range(AN_HOUR["try-out"] + 1):
+    for _ in range(REQUESTS_PER_HOUR["try-out"] + 1):
         last = client.post(url_of(others[2], "try/start/"))
     assert last.url == url_of(others[2])
 
@@ -238,9 +238,9 @@ def test_a_withdrawn_model_ends_and_its_container_is_not_needed(model, engine, m
     class Withdrawn(Engine):
         def run(self, *_, beat, **__):
             taken = PracticeRun.objects.get()
-            assert is_needed(container_key(taken))
+            assert is_attempt_current(build_container_key(taken))
             withdraw_model(submission=model, actor=None)
-            assert not is_needed(container_key(taken))
+            assert not is_attempt_current(build_container_key(taken))
             serve.leases.heartbeat(taken)
 
     monkeypatch.setattr(serve, "choose_practice_sandbox", Withdrawn())
@@ -250,7 +250,7 @@ def test_a_withdrawn_model_ends_and_its_container_is_not_needed(model, engine, m
 
 def test_the_run_of_a_worker_that_died_begins_again_as_not_ready(model, running):
     PracticeRun.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
-    sweep()
+    sweep_jobs()
     run = PracticeRun.objects.get()
     assert run.state == "queued"
     page = ok(Client().get(url_of(model, "try/")))
@@ -264,6 +264,6 @@ def test_a_machine_says_that_it_is_there_where_an_engine_answers(db, monkeypatch
     for has, count in ((False, 0), (True, 1)):
         monkeypatch.setattr(serve, "has_engine", lambda has=has: has)
         monkeypatch.setattr(serve, "_noted_at", -serve.HOST_NOTE_SECONDS)
-        serve.note_this_host()
-        serve.note_this_host()
+        serve.record_this_host()
+        serve.record_this_host()
         assert PracticeHost.objects.count() == count

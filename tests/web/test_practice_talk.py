@@ -10,7 +10,7 @@ from annotation.models import Assignment, Attempt, Conversation, Example, Target
 from core.web import throttles
 from evaluation.models import Submission
 from evaluation.runs.chat.settings import make_chat_settings
-from evaluation.runs.services import ensure_targets
+from evaluation.runs.services import ensure_target_submissions
 from tasks.models import Task
 from tests.support.chat_server import chat_server
 from tests.support.evaluations import accepted_model
@@ -104,7 +104,7 @@ def test_what_cannot_be_said_or_marked_is_refused(talks):
 
 
 def test_turns_are_throttled_as_other_tries_and_what_was_typed_stays(talks, monkeypatch):
-    monkeypatch.setitem(throttles.AN_HOUR, "try-out", 1)
+    monkeypatch.setitem(throttles.REQUESTS_PER_HOUR, "try-out", 1)
     client = Client()
     ok(say(client, "When?"))
     refused = say(client, "And why?")
@@ -134,7 +134,7 @@ def test_a_secret_of_practice_is_told_by_nobody_but_the_model(db):
 
 
 def test_one_model_is_talked_to_alone(talks):
-    ensure_targets(talks.task)
+    ensure_target_submissions(talks.task)
     url = url_of(Submission.objects.get(), "try/")
     client = Client()
     ok(say(client, "When?", url))

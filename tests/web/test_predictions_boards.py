@@ -18,7 +18,7 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import find_remaining_quota, submit_model
 from evaluation.test_sets.services import create_set, make_version
-from leaderboard.board.matrix import score_matrix
+from leaderboard.board.matrix import read_matrix
 from leaderboard.jobs import renew_boards
 from tests.support.factories import TaskFactory, UserFactory
 
@@ -213,7 +213,7 @@ def test_a_name_of_somebody_else_is_another_model(babylm, alice, bob):
     hand_in(babylm, alice, "Baby", "blimp", right(1))
     hand_in(babylm, bob, "Baby", "ewok", right(1))
     Submission.objects.update(is_published=True)
-    assert len(score_matrix(babylm).models) == 2
+    assert len(read_matrix(babylm).models) == 2
 
 
 def test_actions_are_of_all_files(babylm, alice):
@@ -224,9 +224,9 @@ def test_actions_are_of_all_files(babylm, alice):
     submissions.set_anonymous_until(submission=files[1], actor=alice, until=until)
     told = Submission.objects.order_by("queued_at").values_list("is_published", "anonymous_until")
     assert [*told] == [(True, until), (True, until), (False, until)]
-    (model,) = score_matrix(babylm).models
+    (model,) = read_matrix(babylm).models
     assert (model.name, model.owner, len(model.files)) == ("Anonymous 1", "", 2)
-    (model,) = score_matrix(babylm, alice).models
+    (model,) = read_matrix(babylm, alice).models
     assert (model.name, model.is_published, len(model.files)) == ("Baby", False, 3)
     submissions.withdraw_model(submission=files[1], actor=alice)
     later = hand_in(babylm, alice, "Baby", "ewok", right(1))

@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.data.prepared_insert import PreparedInsert
 from tests.support.factories import UserFactory
 from tests.support.judging import write
@@ -22,7 +22,7 @@ def vote(example, person, **values):
     return Validation(
         example=example,
         author_id=example.annotator_id,
-        validator=annotator_of(person),
+        validator=get_annotator(person),
         metadata={"why": ["Grüße", None, 'a "quote"']},
         seconds=2.5,
         **values,
@@ -59,7 +59,7 @@ def test_the_database_refuses_what_its_rules_forbid(nli, bob, alice):
 
 def test_a_row_that_is_there_is_updated_in_the_named_fields(nli, bob):
     example = write(nli, bob)
-    insert = PreparedInsert(Consensus, unique=["example"], update=["votes", "state"])
+    insert = PreparedInsert(Consensus, unique_fields=["example"], update_fields=["votes", "state"])
     for votes, still_needed in [(1, 2), (2, 1)]:
         insert.insert(
             Consensus(

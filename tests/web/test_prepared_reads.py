@@ -65,11 +65,11 @@ def test_the_sql_is_built_once_for_each_connection(example):
 
     read = PreparedRead(queryset)
     for _ in range(3):
-        assert read.rows(code=example.round.task.code) == [example.round.task]
+        assert read.fetch_rows(code=example.round.task.code) == [example.round.task]
     assert len(built) == 1
 
     def ask():
-        read.rows(code="elsewhere")
+        read.fetch_rows(code="elsewhere")
         connection.close()
 
     thread = threading.Thread(target=ask)

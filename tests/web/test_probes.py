@@ -13,7 +13,7 @@ from tests.support.factories import RoundFactory, scripted_target
 
 def fail(target):
     for _ in range(FAILURES_TO_OPEN):
-        Breaker(cache, str(target.pk)).failed(EndpointError("It is away.", reason="down"))
+        Breaker(cache, str(target.pk)).note_failed_call(EndpointError("It is away.", reason="down"))
 
 
 def is_open(target):

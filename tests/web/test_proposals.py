@@ -14,7 +14,11 @@ from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.services import ask_to_join
 from evaluation.models import CustomMetric
 from tasks.making.proposal_services import request_approval
-from tasks.members.invitation_services import accept_invitation, create_link, send_invitations
+from tasks.members.invitation_services import (
+    accept_invitation,
+    create_invitation_link,
+    send_invitations,
+)
 from tasks.models import Task, TaskMember, TaskProposal
 from tasks.permissions import MAX_COLLEAGUES
 from tasks.rounds.states import set_round_state
@@ -71,7 +75,7 @@ def test_a_new_task_is_set_up_and_tried_before_anybody_approved_it(task, ada, as
     assert (task.is_visible, task.is_unapproved, task.made_by) == (False, True, ada)
     confirm_address(bob)
     added = TaskMember(task=task, user=bob, role="annotator")
-    change_members(task=task, actor=ada, added=[added])
+    change_members(task=task, actor=ada, added_members=[added])
     ContextFactory(round=task.rounds.get(), fields={})
     set_round_state(round=task.rounds.get(), state="open", actor=ada)
     for path in ("/t/names/", "/t/names/write/", "/t/names/try/"):
@@ -81,7 +85,7 @@ def test_a_new_task_is_set_up_and_tried_before_anybody_approved_it(task, ada, as
     assert not page.context["approval"]
 
 
-PUBLIC = ("", "write/", "judge/", "rounds/", "data/", "leaderboard/", "try/", "people/")
+PUBLIC = ("", "write/", "judge/", "data/", "leaderboard/", "try/", "people/")
 
 
 @pytest.mark.parametrize("state", ["new", "waiting", "declined"])
@@ -135,22 +139,26 @@ def test_few_colleagues_join_before_it_is_approved(task, ada, settings):
     about = {"task": task, "actor": ada, "role": "annotator", "days": 3}
     send_invitations(addresses=addresses, **about)
     with pytest.raises(Refused):
-        create_link(most=3, **about)
-    _made, url = create_link(most=1, **about)
+        create_invitation_link(most=3, **about)
+    _made, url = create_invitation_link(most=1, **about)
     accept_invitation(key=url.rsplit("/", 2)[-2], user=UserFactory())
     change_members(
-        task=task, actor=ada, added=[TaskMember(task=task, user=UserFactory(), role="judge")]
+        task=task,
+        actor=ada,
+        added_members=[TaskMember(task=task, user=UserFactory(), role="judge")],
     )
     for more in (
         lambda: send_invitations(addresses=["late@example.com"], **about),
         lambda: change_members(
-            task=task, actor=ada, added=[TaskMember(task=task, user=UserFactory(), role="judge")]
+            task=task,
+            actor=ada,
+            added_members=[TaskMember(task=task, user=UserFactory(), role="judge")],
         ),
     ):
         with pytest.raises(Refused):
             more()
     settings.NEW_TASKS = "everybody"
-    create_link(most=100, **about)
+    create_invitation_link(most=100, **about)
 
 
 def test_a_request_waits_where_owners_and_administrators_see_it(

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
 from tests.support.judging import write
@@ -17,7 +17,7 @@ from validation.consensus.consensus import Policy, Vote
 from validation.consensus.gold_check import Check
 from validation.models import Skip
 from validation.rates.rates import Undefined
-from validation.statistics.people import author_statistics, validator_statistics
+from validation.statistics.people import list_author_statistics, list_validator_statistics
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def test_an_author_in_numbers(nli, bob, voters):
     )
     rederive(round=nli, policy=Policy())
     write(nli, UserFactory())
-    found, other = author_statistics([nli])
-    assert found.annotator == annotator_of(bob)
+    found, other = list_author_statistics([nli])
+    assert found.annotator == get_annotator(bob)
     assert (found.tries, found.fooled, found.judged) == (5, 3, 4)
     assert (found.validity.value, found.validity.n) == (0.5, 4)
     assert (found.vmer.value, found.vmer.n) == (1 / 5, 5)
@@ -59,11 +59,11 @@ def test_a_validator_in_numbers(nli, bob, voters):
         voted(write(nli, bob, number), said, NEUTRAL, by=voters, seconds=2.0 + number)
     alone = write(nli, bob, 9)
     voted(alone, CANNOT_TELL, FLAG, NEUTRAL, by=voters, seconds=None)
-    Skip.objects.create(example=alone, validator=annotator_of(voters[3]))
-    Skip.objects.create(example=write(nli, bob, 10), validator=annotator_of(voters[0]))
-    first, second, third = validator_statistics([nli])
-    assert {first.annotator, second.annotator} == {annotator_of(v) for v in voters[:2]}
-    if first.annotator != annotator_of(voters[0]):  # equally many votes: by pseudonym
+    Skip.objects.create(example=alone, validator=get_annotator(voters[3]))
+    Skip.objects.create(example=write(nli, bob, 10), validator=get_annotator(voters[0]))
+    first, second, third = list_validator_statistics([nli])
+    assert {first.annotator, second.annotator} == {get_annotator(v) for v in voters[:2]}
+    if first.annotator != get_annotator(voters[0]):  # equally many votes: by pseudonym
         first, second = second, first
     assert (first.votes, first.flags, first.skips) == (5, 0, 1)
     assert (second.votes, second.flags, second.skips) == (5, 1, 0)
@@ -73,7 +73,7 @@ def test_a_validator_in_numbers(nli, bob, voters):
     assert first.reliability.low < 0.75
     assert first.kappa < 0.75
     assert first.gold_check is Check.UNKNOWN
-    assert third.annotator == annotator_of(voters[2])
+    assert third.annotator == get_annotator(voters[2])
     assert isinstance(third.reliability, Undefined)
     assert isinstance(third.median_seconds, Undefined)
 
@@ -81,11 +81,11 @@ def test_a_validator_in_numbers(nli, bob, voters):
 def test_free_text_has_no_reliability(nli, bob, voters):
     for number in range(61):
         voted(write(nli, bob, number), Vote(str(number)), NEUTRAL, by=voters)
-    found = validator_statistics([nli])
+    found = list_validator_statistics([nli])
     assert all(isinstance(one.kappa, Undefined) for one in found)
 
 
-@pytest.mark.parametrize("statistics", [author_statistics, validator_statistics])
+@pytest.mark.parametrize("statistics", [list_author_statistics, list_validator_statistics])
 def test_as_many_queries_for_many_people(nli, bob, statistics):
     counts = []
     for size in (2, 9):

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.contract import SetRow
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.services import request_release
@@ -44,7 +44,6 @@ from validation.models import JudgeLease, Validation
 PAGES = {
     "home": "/",
     "task": "/t/nli/",
-    "task rounds": "/t/nli/rounds/",
     "task data": "/t/nli/data/",
     "write": "/t/nli/write/",
     "judge, nothing": "/t/nli/judge/",
@@ -143,7 +142,7 @@ def test_query_count_of_a_suggestion(as_alice, nli):
 def test_query_count_of_judging(as_alice, bob, nli, monkeypatch):
     # Whether it is gold's turn, and whether the walk begins again, is chance.
     monkeypatch.setattr(gold, "GOLD_INTERVAL", 2**64)
-    monkeypatch.setattr(services, "WALKS", 2**129)
+    monkeypatch.setattr(services, "SCANS_PER_RESTART", 2**129)
     fill(1, nli, bob)
     few = count(as_alice, "/t/nli/judge/")
     fill(14, nli, bob, first=1)
@@ -164,7 +163,7 @@ def fill_work(rows, round, me, others, first=0):
     for number in range(first, rows):
         mine, theirs = (write(round, user, number) for user in (me, others[0]))
         answered(mine)
-        validators = [annotator_of(user) for user in (*others[1:], me)]
+        validators = [get_annotator(user) for user in (*others[1:], me)]
         for example, voters in ((mine, validators[:2]), (theirs, validators)):
             for voter in voters:
                 author = example.annotator
@@ -190,6 +189,7 @@ def test_query_count_of_my_work(page, url, as_alice, alice, nli):
         return len(queries)
 
     others = UserFactory.create_batch(3)
+    as_alice.get("/me/")  # the session is settled, and notes the visit
     fill_work(8, nli, alice, others)  # from eight on agreement is shown
     few = ask()
     fill_work(18, nli, alice, others, first=8)
@@ -327,7 +327,7 @@ def test_query_count_of_teams(page, as_alice, alice, nli):
         for number in range(rows):
             joined = invite_member(team=team, actor=alice, email=f"{rows}-{number}@example.com")
             other = UserFactory(email=joined.address)
-            annotator_of(other)
+            get_annotator(other)
             accept_invitation(invitation=joined, user=other)
             accepted_model(nli.task, other, name=f"{rows}-{number}", team=team)
             more_of_mine = make_team(actor=alice, name=f"Team {rows}-{number}")

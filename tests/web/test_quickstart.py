@@ -25,15 +25,15 @@ from django.core.management.commands import migrate as django_migrate
 from django.db import OperationalError
 
 from core.accounts.models import User
-from core.versions import version
+from core.versions import get_version
 from dynabench.operations.management import installing
 from dynabench.operations.management.commands import migrate, quickstart, setup
 from dynabench.operations.management.commands.quickstart import Processes
 from evaluation.models import TrainingRun
 from evaluation.training.shipped import find_starter_folder
-from evaluation.training.starters import CODES
+from evaluation.training.starters import STARTER_CODES
 from serving.errors import MisconfiguredError
-from serving.spec import ModelSpec, check_pinned
+from serving.spec import ModelSpec, check_hub_source
 from tasks import services
 from tasks.contexts.scenes.contexts import draw_contexts
 from tasks.models import Round, RoundTarget, TargetModel, Task
@@ -57,7 +57,7 @@ def processes(tmp_path):
 
 def test_a_queue_that_is_well_is_left_alone(processes):
     before = processes.running["queue"]
-    processes._look_after_queue()
+    processes._restart_dead_queue()
     assert processes.running["queue"] is before
     assert before.poll() is None
 
@@ -66,7 +66,7 @@ def test_a_queue_that_ended_is_started_again(processes):
     before = processes.running["queue"]
     before.kill()
     before.wait()
-    processes._look_after_queue()
+    processes._restart_dead_queue()
     assert processes.running["queue"].poll() is None
 
 
@@ -95,7 +95,7 @@ def test_help_installs_nothing(program, tmp_path):
 def test_setting_up_does_not_mind_what_runs(monkeypatch, settings, db):
     """An upgrade sets up while web and model server answer; only starting them needs the ports."""
     monkeypatch.setattr(quickstart, "install", lambda tell: None)
-    monkeypatch.setattr(quickstart.Command, "_accounts", lambda self: None)
+    monkeypatch.setattr(quickstart.Command, "_make_accounts", lambda self: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings.PORT = taken.getsockname()[1]
         call_command("quickstart", setup_only=True, stdout=StringIO())
@@ -109,7 +109,7 @@ def test_what_keeps_a_site_from_starting_is_said_in_a_sentence(monkeypatch, sett
     run = partial(call_command, "quickstart", stdout=StringIO())
     with quickstart.hold_run_lock(), pytest.raises(CommandError, match=str(os.getpid())):
         run()
-    monkeypatch.setattr(quickstart, "refuse_taken", lambda *address: None)
+    monkeypatch.setattr(quickstart, "check_port_is_free", lambda *address: None)
     for error in (
         OSError(errno.ENOSPC, "No space left on device"),
         OperationalError("database or disk is full"),
@@ -127,7 +127,7 @@ def test_a_port_of_root_alone_is_refused_before_the_setup(monkeypatch):
     port = free_port()
     monkeypatch.setattr(quickstart.socket.socket, "bind", Mock(side_effect=PermissionError))
     with pytest.raises(CommandError, match="PORT"):
-        quickstart.refuse_taken("PORT", "127.0.0.1", port)
+        quickstart.check_port_is_free("PORT", "127.0.0.1", port)
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_named_port_that_is_taken_is_refused(model_port, settings, monkeypatch
 
 
 def test_a_free_port_is_kept(model_port, settings, monkeypatch):
-    monkeypatch.setattr(quickstart, "is_taken", lambda host, port: False)
+    monkeypatch.setattr(quickstart, "is_port_taken", lambda host, port: False)
     before = settings.MODEL_SERVER_URL
     quickstart.Command(stdout=StringIO())._choose_model_port(is_setup=False)
     assert before == settings.MODEL_SERVER_URL
@@ -177,13 +177,13 @@ def test_the_database_is_for_its_owner(tmp_path, before, after):
     if before:
         database.touch()
         database.chmod(before)
-    migrate.keep_private(database)
+    migrate.make_private(database)
     assert stat.S_IMODE(database.stat().st_mode) == after
-    migrate.keep_private(tmp_path / "nowhere" / "db.sqlite3")  # the connection says it better
+    migrate.make_private(tmp_path / "nowhere" / "db.sqlite3")  # the connection says it better
 
 
 def test_where_every_port_is_taken_that_is_said(monkeypatch):
-    monkeypatch.setattr(quickstart, "is_taken", lambda host, port: True)
+    monkeypatch.setattr(quickstart, "is_port_taken", lambda host, port: True)
     with pytest.raises(CommandError, match="8199"):
         quickstart.find_free_port("127.0.0.1", 8100)
 
@@ -217,7 +217,7 @@ def test_the_address_waits_for_starters_that_are_being_loaded(
     server = serve(behave)
     settings.MODEL_SERVER_URL = server.url
     processes.wait_until_loaded()
-    assert len(server.seen) == 3 + len(CODES) - 1
+    assert len(server.seen) == 3 + len(STARTER_CODES) - 1
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def installed(db, monkeypatch):
     monkeypatch.setattr(services, "draw_contexts", lambda *asked: islice(draw_contexts(*asked), 5))
     install_official_tasks()
     for task in Task.objects.all():
-        label = task.config.labels(task.config.answer_field)
+        label = task.config.get_labels(task.config.answer_field)
         answer = {"label": label[0].value} if label else {"output": {"answer": "", "start": 0}}
         if task.config.talk:
             answer = {"output": {"reply": "No."}}
@@ -264,10 +264,10 @@ def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
     command._open_rounds()
     rounds = Round.objects.filter(task__code__in=installing.TALK_TASKS)
     assert {round.state for round in rounds} == {"ready"}
-    assert "secret round 1 opens when" in capsys.readouterr().out
+    assert "secret round 1 opens as soon as" in capsys.readouterr().out
     made.update(adapter="scripted", source="", options={"output": {"reply": "No."}})
     state = HTTPStatus.OK
-    command._open_prepared()
+    command._open_loaded_rounds()
     assert {round.state for round in rounds.all()} == {"open"}
 
 
@@ -280,7 +280,7 @@ def test_a_language_model_that_is_not_installed_is_named(installed):
     assert len(told) == len(installing.TALK_TASKS)
     assert all("requirements-language-model.txt" in one for one in told)
     with pytest.raises(MisconfiguredError, match="no-such-package"):
-        check_pinned(ModelSpec("talker", "package:no-such-package"))
+        check_hub_source(ModelSpec("talker", "package:no-such-package"))
 
 
 def test_what_an_owner_took_back_is_not_opened(installed):
@@ -364,7 +364,16 @@ def test_what_variables_name_is_asked_once(db, monkeypatch, settings, ask):
 
 
 def test_new_tasks_wait_for_the_last_process_of_the_former_version(db, monkeypatch, settings):
-    told = ["0.1", version(), 503, version(), "cut", version(), version(), "installed"]
+    told = [
+        "0.1",
+        get_version(),
+        503,
+        get_version(),
+        "cut",
+        get_version(),
+        get_version(),
+        "installed",
+    ]
     settings.ALLOWED_HOSTS = [".bench.example.org"]
     monkeypatch.setattr(setup, "MIN_SAME_ANSWERS", 2)
     monkeypatch.setattr(setup.time, "sleep", lambda seconds: None)

@@ -73,7 +73,7 @@ def test_small_language_models_are_compared_in_tracks(as_alice, alice):
     (line,) = board.lines
     assert (line.entrant.name, line.missing) == ("All right", ())
     assert line.score.value == pytest.approx(100)
-    assert {head.floor for head in board.heads} == {50}
+    assert {head.floor for head in board.columns} == {50}
     assert (
         not as_alice.get(f"/communities/{made.slug}/board/?track={made.tracks[1]}")
         .context["board"]

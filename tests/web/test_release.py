@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from dataclasses import asdict
 from io import BytesIO
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
+from rdflib import RDF
 
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
@@ -22,12 +24,16 @@ from evaluation.dataset_releases import build as release
 from evaluation.dataset_releases.build import Build, Options
 from evaluation.dataset_releases.cards import find_languages
 from evaluation.dataset_releases.reading import read_split_rows
+from evaluation.dataset_releases.responsible_ai import MINIMAL, make_rai_properties
 from evaluation.dataset_releases.services import ReleaseRefused, request_release
 from evaluation.isolation.queue import leases
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
 from evaluation.test_sets.source_services import make_release_version
-from tasks.models import Round
+from tasks.models import Round, Task
+from tasks.services import install_official_tasks
+from tests.support.croissant_graphs import CR, SCHEMA, list_breaches, read_graph
+from tests.support.factories import RoundFactory
 from tests.support.releases import (  # noqa: F401
     LABELS,
     SPLITS,
@@ -175,7 +181,7 @@ def test_digests_and_sizes_are_those_of_the_files(closed):
     sums = dict(
         reversed(line.split("  ")) for line in content(dataset, "SHA256SUMS").decode().splitlines()
     )
-    assert len(sums) == 15
+    assert len(sums) == 18
     for file in dataset.files.all():
         data = content(dataset, file.name)
         assert (file.size, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())
@@ -195,6 +201,67 @@ def test_croissant_is_valid_and_reads_every_row(closed, tmp_path):
             row["uid"] for row in lines(dataset, split)
         ]
     assert records[0]["test/votes"][0]["test/votes/count"] == 3
+
+
+def test_croissant_says_all_that_conferences_ask(closed):
+    import mlcroissant
+
+    own = {"biases": "All authors speak Danish.", "demographics": "Nine students."}
+    dataset = released(closed, statements=own)
+    metadata = json.loads(content(dataset, "croissant.json"))
+    assert all(metadata[name] not in ("", []) for name in MINIMAL)
+    assert metadata["rai:dataBiases"][0] == own["biases"]
+    assert metadata["rai:annotatorDemographics"] == [own["demographics"]]
+    assert metadata["rai:hasSyntheticData"] is False
+    assert metadata["rai:annotationsPerItem"].startswith("3 to 3 votes on each of the ")
+    assert len(metadata["rai:dataCollectionTimeFrame"]) == 2
+    read = mlcroissant.Dataset(jsonld=metadata)
+    assert not read.metadata.ctx.issues.errors
+    assert not read.metadata.ctx.issues.warnings
+    # What the validator knows by name it has also understood.
+    assert read.metadata.data_biases[0] == own["biases"]
+    assert read.metadata.annotations_per_item == metadata["rai:annotationsPerItem"]
+
+
+def test_a_release_is_also_a_problem_to_solve(closed):
+    dataset = released(closed)
+    problem = json.loads(content(dataset, "croissant_task.json"))
+    graph = read_graph(problem)
+    assert list_breaches(graph) == []
+    [node] = graph.subjects(RDF.type, CR.TaskProblem)
+    metrics = {
+        str(graph.value(spec, SCHEMA.name)) for spec in graph.objects(None, CR.expectedMetric)
+    }
+    assert metrics == set(dataset.round.task.config.metrics.computed_names)
+    given = problem["cr:input"]["distribution"]["contentUrl"]
+    assert given in dataset.files.values_list("name", flat=True)
+    # The rules can tell a problem that asks for nothing.
+    for name in ("cr:output", "cr:implementation"):
+        del problem[name]
+    assert list_breaches(read_graph(problem)) == [f"{node} asks for nothing"]
+
+
+def test_each_official_task_has_what_conferences_ask_though_nobody_states_it(db):
+    install_official_tasks()
+    report = dict.fromkeys(("krippendorff_alpha", "unanimous_share")) | {
+        "votes": 0,
+        "validators": 0,
+    }
+    numbers = {"rows": {"train": 1}, "authors": {"train": 1}, "reasons": {}, "report": report}
+    for task in Task.objects.all():
+        round = task.rounds.first() or RoundFactory(task=task)
+        dataset = Dataset.objects.create(round=round, version=1, options=asdict(Options()))
+        properties = make_rai_properties(dataset, numbers, ["A limit."], [])
+        assert not {name for name in MINIMAL if properties.get(name) in (None, "", [])}, task.code
+        assert "rai:annotatorDemographics" not in properties  # nobody asked
+
+
+def test_a_later_version_keeps_what_the_owner_stated(closed, alice):
+    own = {"use_cases": "For tests of parsers."}
+    first = released(closed, statements=own)
+    withdraw_example(example=first.items.first().example, actor=alice, reason="names a person")
+    second = released(closed, dev=0, test=0)
+    assert second.options["statements"] == own
 
 
 def test_a_later_vote_or_edit_changes_no_byte(closed, people):
@@ -267,7 +334,7 @@ def test_a_killed_job_leaves_nothing_to_see_and_runs_again(closed, monkeypatch):
     closed.refresh_from_db()
     assert closed.state == "closed"
     Dataset.objects.update(lease_until=timezone.now() - leases.LEASE_TIME)
-    leases.sweep()
+    leases.sweep_jobs()
     build_dataset(asked.pk)
     asked.refresh_from_db()
     assert (asked.state, asked.items.count()) == ("done", 56)
@@ -282,7 +349,7 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(closed, monkeypatch):
         Dataset.objects.update(lease_token="0" * 32)
         return {}
 
-    monkeypatch.setattr(release.Build, "_count_numbers", taken_away)
+    monkeypatch.setattr(release.Build, "_compute_numbers", taken_away)
     build_dataset(asked.pk)
     asked.refresh_from_db()
     assert asked.state == "running"

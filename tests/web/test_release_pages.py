@@ -2,6 +2,9 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+from io import BytesIO
+from zipfile import ZipFile
+
 import pytest
 
 from annotation.moderation import withdraw_example
@@ -31,7 +34,7 @@ def test_an_owner_releases_by_the_page(client, closed, alice):
     client.force_login(member(alice, "owner", closed.task))
     page = client.get(OWN)
     assert page.status_code == 200
-    assert "By 12 known authors" in page.text
+    assert page.context["authors"] == 12
     answer = client.post(OWN, {**WANTED, "description": "All *short*."}, follow=True)
     assert answer.context["last"].state == "queued"
     part = client.get(OWN, **HTMX)
@@ -49,6 +52,23 @@ def test_an_owner_releases_by_the_page(client, closed, alice):
     assert client.get(OWN).context["withdrawn"] == 1
     client.post(OWN, {"license": "cc-by-4.0"})
     assert Dataset.objects.count() == 2
+
+
+def test_an_owner_states_what_no_number_tells(client, closed, alice):
+    client.force_login(member(alice, "owner", closed.task))
+    refused = client.post(OWN, {**WANTED, "biases": "Students alone.", "use_cases": "x" * 2001})
+    assert refused.status_code == 422
+    assert 'href="#id_use_cases"' in refused.text
+    assert "Students alone." in refused.text
+    assert '<details id="statements" open>' in refused.text
+    client.post(OWN, {**WANTED, "biases": "Students alone."})
+    build_dataset(Dataset.objects.get().pk)
+    withdraw_example(example=Dataset.objects.get().items.first().example, actor=alice, reason="")
+    # A later version begins with them, and without them where the owner takes them away.
+    form = client.get(OWN).context["form"]
+    assert form["biases"].value() == "Students alone."
+    client.post(OWN, {"license": "cc-by-4.0", "biases": ""})
+    assert Dataset.objects.get(version=2).options["statements"]["biases"] == ""
 
 
 def test_what_is_wrong_is_told_and_what_was_typed_stays(client, closed, alice):
@@ -97,6 +117,33 @@ def test_everybody_reads_the_data_of_a_visible_task(client, closed):
         assert answer["X-Content-Type-Options"] == "nosniff"
 
 
+def unzip(answer):
+    """Return the contents of the archive by file name, without their folder."""
+    with ZipFile(BytesIO(b"".join(answer.streaming_content))) as archive:
+        assert archive.testzip() is None
+        return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_version_is_one_archive(client, closed):
+    dataset = released(closed)
+    assert f'href="{DATA}1.zip"' in client.get("/t/nli/data/").text
+    assert client.head(f"{DATA}1.zip").status_code == 200
+    assert Dataset.objects.get().downloaded_at is None
+    answer = client.get(f"{DATA}1.zip")
+    assert answer["Content-Disposition"] == 'attachment; filename="nli-round1-v1.zip"'
+    names = list(dataset.files.values_list("name", flat=True))
+    assert unzip(answer) == {name: content(dataset, name) for name in names}
+    assert Dataset.objects.get().downloaded_at
+    assert client.get(f"{DATA}2.zip").status_code == 404
+
+
+def test_a_damaged_file_stops_the_archive_before_it_begins(client, closed):
+    dataset = released(closed)
+    dataset.files.filter(name="train.jsonl").update(sha256="0" * 64)
+    assert client.get(f"{DATA}1.zip").status_code == 503
+    assert Dataset.objects.get().downloaded_at is None
+
+
 @pytest.mark.parametrize("name", ["nothing.jsonl", "..%2fsecret_key", "train.jsonl%00"])
 def test_there_are_no_other_files(client, closed, name):
     released(closed)
@@ -114,6 +161,7 @@ def test_a_hidden_tasks_data_is_its_members(client, closed, alice, bob):
             client.force_login(user)
         assert client.get(DATA).status_code == status
         assert client.get(f"{DATA}1/train.jsonl").status_code == status
+        assert client.get(f"{DATA}1.zip").status_code == status
 
 
 def test_private_labels_are_for_members(client, closed, alice, bob):
@@ -124,6 +172,7 @@ def test_private_labels_are_for_members(client, closed, alice, bob):
         assert ("test.jsonl" in client.get(DATA).text) is (status == 200)
         assert client.get(f"{DATA}1/test.jsonl").status_code == status
         assert client.get(f"{DATA}1/test-unlabelled.jsonl").status_code == 200
+        assert ("test.jsonl" in unzip(client.get(f"{DATA}1.zip"))) is (status == 200)
 
 
 def test_a_version_that_is_not_done_cannot_be_read(client, closed):
@@ -131,3 +180,4 @@ def test_a_version_that_is_not_done_cannot_be_read(client, closed):
     Dataset.objects.filter(pk=dataset.pk).update(state="failed")
     assert not client.get(DATA).context["versions"]
     assert client.get(f"{DATA}1/train.jsonl").status_code == 404
+    assert client.get(f"{DATA}1.zip").status_code == 404

@@ -281,6 +281,24 @@ def test_a_preview_by_the_command_releases_nothing(closed, capsys):
     assert not Dataset.objects.exists()
 
 
+def test_the_command_reads_statements_from_a_file(closed, tmp_path):
+    file = tmp_path / "statements.json"
+    file.write_text('{"biases": "Students alone."}')
+    call_command("release_round", "nli", 1, dev=8, test=8, statements=file)
+    assert Dataset.objects.get().options["statements"]["biases"] == "Students alone."
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"bias": "x"}', '{"biases": 1}', '{"biases": "%s"}' % ("x" * 2001)]
+)
+def test_the_command_refuses_a_file_without_statements(closed, tmp_path, text):
+    file = tmp_path / "statements.json"
+    file.write_text(text)
+    with pytest.raises(CommandError, match=str(file)):
+        call_command("release_round", "nli", 1, statements=file)
+    assert not Dataset.objects.exists()
+
+
 def test_every_door_by_which_a_release_leaves_notes_it(client, closed, alice):
     dataset = released(closed)
     make_missing_versions()

@@ -10,14 +10,14 @@ from django.contrib.auth.models import AnonymousUser
 from dynabench.client.commands.results import describe_results
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard import jobs
 from leaderboard.board import bootstrap as resampling
 from leaderboard.board.bootstrap import CHUNK_EXAMPLES, sum_resamples
-from leaderboard.board.matrix import DRAWS
-from leaderboard.jobs import find_unresampled, renew_boards
+from leaderboard.board.matrix import DRAW_COUNT
+from leaderboard.jobs import find_unresampled_runs, renew_boards
 from leaderboard.models import Board, Resample
 from leaderboard.rounds.standing import find_model_standing
 from tests.support.evaluations import (
@@ -88,8 +88,8 @@ def evaluated(task, monkeypatch):
         found = {}
         for suite in suites:
             queued_run(model, version, suite)
-            run = claim_next()
-            execute(run)
+            run = claim_next_run()
+            execute_run(run)
             found[suite] = EvaluationRun.objects.get(pk=run.pk)
             assert found[suite].outcome == "ok", found[suite].error
         return found
@@ -117,7 +117,7 @@ def test_resamples_spread_as_the_scores_interval_does(task, evaluated):
         values = values_of(runs[suite], metric)
         scores = runs[suite].scores.filter(**PARTS.get(metric, {"metric": metric, "slice": ""}))
         score = scores.order_by("value", "kind", "slice").first()
-        assert values.shape == (DRAWS,)
+        assert values.shape == (DRAW_COUNT,)
         assert values.mean() == pytest.approx(score.value, abs=0.01)
         low, high = np.quantile(values, (0.025, 0.975))
         width = score.high - score.low
@@ -178,7 +178,7 @@ def test_columns_that_come_later_are_added():
     given = [(0, (0,)), (CHUNK_EXAMPLES, (2,))]
     (sums,) = sum_resamples(given, [wider], "ab" * 32)
     (first,), (second,) = (sum_resamples([one], [wider], "ab" * 32) for one in given)
-    assert sums.shape == (DRAWS, 3)
+    assert sums.shape == (DRAW_COUNT, 3)
     assert (sums[:, :1] == first + second[:, :1]).all()
     assert (sums[:, 1:] == second[:, 1:]).all()
 
@@ -207,7 +207,7 @@ def test_only_what_counts_is_resampled(task, evaluated):
     EvaluationRun.objects.create(
         submission=model, version=version, number=3, outcome="oom", state="failed"
     )
-    assert [run.pk for run in find_unresampled(task)] == [again.pk]
+    assert [run.pk for run in find_unresampled_runs(task)] == [again.pk]
     renew_boards()
     assert {resample.run_id for resample in Resample.objects.all()} == {again.pk}
     task.evaluation_sets.filter(name="beside").update(access="scoring")
@@ -238,7 +238,7 @@ def test_what_takes_long_goes_on_the_next_time(task, evaluated, monkeypatch):
         evaluated(version, answerer(4), name=str(number))
     clock = iter(range(100))
     monkeypatch.setattr(jobs.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(jobs, "MOST_SECONDS", 3)
+    monkeypatch.setattr(jobs, "MAX_SECONDS", 3)
     assert renew_boards() == 2
     assert renew_boards() == 1
 
@@ -247,14 +247,14 @@ def test_one_task_in_trouble_keeps_no_other(task, evaluated, monkeypatch, caplog
     evaluated(set_version(task, rows=rows(30)), answerer(4))
     broken = TaskFactory(code="qa")
     set_version(broken, rows=[SetRow("u", {"question": "Who?"}, ("Ada",))])
-    renew = jobs._renew
+    renew = jobs._renew_board
 
     def fragile(one, stop):
         if one == broken:
             raise RuntimeError("no disk")
         return renew(one, stop)
 
-    monkeypatch.setattr(jobs, "_renew", fragile)
+    monkeypatch.setattr(jobs, "_renew_board", fragile)
     assert renew_boards() == 1
     (line,) = (one for one in caplog.records if one.levelname == "ERROR")
     assert line.args == (broken,)

@@ -15,17 +15,23 @@ from annotation.context_picking.services import assign, assign_sent_back
 from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from dynabench.manage.review_many import find_example_state, is_decided_by_owner
 from evaluation.dataset_releases.reading import export_lines
-from evaluation.dataset_releases.rows import select_releasable
+from evaluation.dataset_releases.rows import select_releasable_examples
 from tasks.models import TaskMember
 from tests.support.factories import ContextFactory, UserFactory
 from tests.support.judging import answered, write, write_many
 from tests.support.policies import rederive
 from validation.consensus.consensus import Policy
 from validation.decisions import bulk_services
-from validation.decisions.bulk_services import Action, Wish, act_on, count_matched, undo
+from validation.decisions.bulk_services import (
+    Action,
+    ActionRequest,
+    apply_action,
+    count_matched,
+    undo_action,
+)
 from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
 
@@ -47,12 +53,14 @@ def three(nli, bob):
 def found(task, **asked):
     form = FilterForm(task, asked)
     assert form.is_valid(), form.errors
-    return [example.pk for example in form.examples()]
+    return [example.pk for example in form.select_examples()]
 
 
 def act(task, examples, actor, action, **more):
     ids = [example.pk for example in examples]
-    return act_on(task=task, examples=ids, actor=actor, wish=Wish(Action(action), **more))
+    return apply_action(
+        task=task, examples=ids, actor=actor, request=ActionRequest(Action(action), **more)
+    )
 
 
 def states(examples):
@@ -83,7 +91,7 @@ def test_filters_combine(nli, alice, bob, three):
         created_at=timezone.now() - timedelta(days=3),
     )
     for name, label in (("one", "neutral"), ("two", "neutral"), ("three", "entailment")):
-        judge = annotator_of(UserFactory(email=f"{name}@example.com"))
+        judge = get_annotator(UserFactory(email=f"{name}@example.com"))
         Validation.objects.create(example=third, validator=judge, label=label)
     Validation.objects.create(example=second, validator=judge, verdict="flagged")
     rederive(round=nli, policy=Policy("n-equal", 2))
@@ -138,7 +146,7 @@ def test_the_words_of_a_row_are_those_of_the_one_filter_that_finds_it(nli, bob):
                 is_verified=is_verified, is_sent_back=is_sent_back,
             )  # fmt: skip
         Example.objects.filter(pk=example.pk).update(retracted_at=retracted)
-        waits = ExpressionWrapper(FilterForm(nli.task, {}).waits, BooleanField())
+        waits = ExpressionWrapper(FilterForm(nli.task, {}).waiting_condition, BooleanField())
         row = Example.objects.select_related("consensus").annotate(waits=waits).get()
         consensus = getattr(row, "consensus", None)
         [name] = [one for one in apart if found(nli.task, state=one)]
@@ -160,7 +168,7 @@ def test_what_no_filter_means_is_told_and_shows_nothing(reviewer, three, query):
 
 
 def test_names_of_other_tasks_and_imports_are_not_to_be_found_out(nli, bob, three):
-    stranger = annotator_of(UserFactory())
+    stranger = get_annotator(UserFactory())
     bob.annotator.source = "import"
     bob.annotator.save()
     for name in (stranger.pseudonym, bob.annotator.pseudonym):
@@ -174,7 +182,7 @@ def test_each_action_and_back(nli, alice, three):
     assert states(three) == [(True, False)] * 3
     entry = LogEntry.objects.get(action="consensus.accepted")
     assert (entry.task, entry.data["examples"]) == ("nli", [example.pk for example in three])
-    assert undo(task=task, actor=alice, run=done.run).changed == 3
+    assert undo_action(task=task, actor=alice, run=done.run).changed == 3
     assert states(three) == [None] * 3
 
     act(task, [first], alice, "reject", reason="No.")
@@ -187,10 +195,10 @@ def test_each_action_and_back(nli, alice, three):
     assert (again.changed, {one.code for one in again.left}) == (0, {"tagged"})
     assert found(task, tag="odd") == [example.pk for example in three]
     assert [row.count('"tags":["odd"]') for row in export_lines(nli)] == [3]
-    assert undo(task=task, actor=alice, run=done.run).changed == 3
+    assert undo_action(task=task, actor=alice, run=done.run).changed == 3
     assert not ExampleTag.objects.exists()
     with pytest.raises(bulk_services.NothingToUndo):
-        undo(task=task, actor=alice, run="0" * 32)
+        undo_action(task=task, actor=alice, run="0" * 32)
 
 
 def test_what_cannot_be_is_left_alone_and_told(nli, alice, bob, three):
@@ -206,7 +214,7 @@ def test_what_cannot_be_is_left_alone_and_told(nli, alice, bob, three):
     assert states(three) == [None, (False, False), (True, False)]
     undone = act(task, [open_], alice, "undecide")
     act(task, [open_], alice, "accept")
-    assert undo(task=task, actor=alice, run=done.run).left[0].code == "changed"
+    assert undo_action(task=task, actor=alice, run=done.run).left[0].code == "changed"
     assert undone.changed == 1
 
     nli.state = "closed"
@@ -224,7 +232,7 @@ def test_an_example_that_was_sent_back_is_mended(client, nli, alice, bob, three)
     task.config_text = task.config_text.replace("tries_per_context: 10", "tries_per_context: 1")
     act(task, [first], alice, "send-back", reason="Mend the label.")
     assert states(three)[0] == (False, True)
-    assert first.pk not in select_releasable(nli).values_list("pk", flat=True)
+    assert first.pk not in select_releasable_examples(nli).values_list("pk", flat=True)
     client.force_login(bob)
     page = client.get("/me/?status=sent-back").text
     assert "Mend the label." in page
@@ -330,7 +338,7 @@ def test_batches_and_pages_cost_the_same_however_many_rows(reviewer, nli, alice,
     for action, queries in batch.items():
         again = count(lambda a=action: act(nli.task, many, alice, a, reason="?", tag="u"))
         assert again <= queries + 2, action
-    monkeypatch.setattr(bulk_services, "CHUNK", 25)
+    monkeypatch.setattr(bulk_services, "CHUNK_EXAMPLES", 25)
     done = act(nli.task, many, alice, "accept")
     entries = LogEntry.objects.filter(data__run=done.run)
     assert sorted(len(entry.data["examples"]) for entry in entries) == [10, 25, 25]

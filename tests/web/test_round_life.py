@@ -12,12 +12,12 @@ from annotation.context_picking.services import assign, change_goal, save_draft
 from annotation.models import Assignment, Example
 from annotation.refusals import RoundClosed
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from tasks.models import Round
 from tasks.questions import find_writers, get_used_budget
-from tasks.rounds.states import close_due_rounds, close_if_due, set_round_state
-from tasks.selectors import count_still_writing
+from tasks.rounds.states import close_due_rounds, close_round_if_due, set_round_state
+from tasks.selectors import count_late_writers
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import open_form
 from validation.consensus.consensus import Vote
@@ -48,7 +48,7 @@ def target(nli):
 
 
 def test_a_round_in_which_nobody_writes_closes_at_once(nli, alice):
-    assign(annotator=annotator_of(alice), round=nli)
+    assign(annotator=get_annotator(alice), round=nli)
     idle()
     closed = close(nli)
     assert (closed.state, closed.writing_until, closed.is_being_written) == ("closed", None, False)
@@ -56,7 +56,7 @@ def test_a_round_in_which_nobody_writes_closes_at_once(nli, alice):
 
 
 def test_saving_or_sending_lately_is_writing(nli, alice, bob):
-    first, second = (assign(annotator=annotator_of(who), round=nli) for who in (alice, bob))
+    first, second = (assign(annotator=get_annotator(who), round=nli) for who in (alice, bob))
     idle()
     assert not find_writers(nli, timezone.now())
     Assignment.objects.filter(pk=first.pk).update(draft_saved_at=timezone.now())
@@ -73,15 +73,15 @@ def test_who_has_read_the_verdict_and_typed_nothing_since_is_not_waited_for(
     as_alice, alice, bob, nli, target
 ):
     send(as_alice, "One statement.")
-    (mine,) = Assignment.objects.filter(annotator=annotator_of(alice), left_at=None)
+    (mine,) = Assignment.objects.filter(annotator=get_annotator(alice), left_at=None)
     assert not find_writers(nli, timezone.now())
     save_draft(assignment=mine, inputs={"hypothesis": "A second one, half"})
     assert [row.pk for row in find_writers(nli, timezone.now())] == [mine.pk]
     send(as_alice, "A second one, wholly typed.")
-    assign(annotator=annotator_of(bob), round=nli)
+    assign(annotator=get_annotator(bob), round=nli)
     closed = close(nli)
-    assert count_still_writing(closed) == 1  # Bob alone
-    Assignment.objects.filter(annotator=annotator_of(bob)).update(left_at=timezone.now())
+    assert count_late_writers(closed) == 1  # Bob alone
+    Assignment.objects.filter(annotator=get_annotator(bob)).update(left_at=timezone.now())
     assert set_round_state(round=closed, state="released", actor=alice).state == "released"
 
 
@@ -118,7 +118,7 @@ def test_the_draft_tells_that_the_round_closed(as_alice, nli, target):
 def test_who_was_idle_does_not_come_back(as_alice, bob, nli, target):
     form = open_form(as_alice, text="I was away.")
     idle()
-    assign(annotator=annotator_of(bob), round=nli)  # writes, so that the round gives time
+    assign(annotator=get_annotator(bob), round=nli)  # writes, so that the round gives time
     assert close(nli).is_being_written
     as_alice.post(f"/draft/{Assignment.objects.earliest('pk').pk}/", {"hypothesis": "Typing"})
     assert as_alice.post(URL, form, **HTMX).status_code == 410
@@ -140,8 +140,8 @@ def test_nothing_new_is_handed_out_after_the_closing(as_alice, alice, bob, nli, 
     mine = Assignment.objects.get()
     mine.round.refresh_from_db()
     for who, action in (
-        (alice, lambda: assign(annotator=annotator_of(alice), round=nli, fresh=True)),
-        (bob, lambda: assign(annotator=annotator_of(bob), round=nli)),
+        (alice, lambda: assign(annotator=get_annotator(alice), round=nli, is_fresh=True)),
+        (bob, lambda: assign(annotator=get_annotator(bob), round=nli)),
         (alice, lambda: change_goal(assignment=mine)),
     ):
         with pytest.raises(RoundClosed):
@@ -164,7 +164,7 @@ def test_the_next_round_waits_for_what_is_being_written(as_alice, nli, target):
 
 
 def test_release_waits_for_those_who_write(nli, alice):
-    assign(annotator=annotator_of(alice), round=nli)
+    assign(annotator=get_annotator(alice), round=nli)
     closed = close(nli)
     with pytest.raises(Refused):
         set_round_state(round=closed, state="released", actor=None)
@@ -178,15 +178,15 @@ def test_release_waits_for_those_who_write(nli, alice):
 def test_a_release_waits_no_longer_than_people_write(as_alice, nli, target, alice):
     form = open_form(as_alice, text="I was at it.")
     closed = close(nli)
-    assert count_still_writing(closed) == 1
+    assert count_late_writers(closed) == 1
     as_alice.post(URL, form, **HTMX)
     closed.refresh_from_db()
-    assert (closed.is_being_written, count_still_writing(closed)) == (True, 0)
+    assert (closed.is_being_written, count_late_writers(closed)) == (True, 0)
     assert set_round_state(round=closed, state="released", actor=alice).state == "released"
 
 
 def test_closing_again_gives_no_more_time_where_nobody_has_written_since(nli, alice, bob):
-    assign(annotator=annotator_of(alice), round=nli)
+    assign(annotator=get_annotator(alice), round=nli)
     first = close(nli)
     earlier = timezone.now() - timedelta(minutes=4)
     Assignment.objects.update(assigned_at=earlier - timedelta(minutes=1))
@@ -195,7 +195,7 @@ def test_closing_again_gives_no_more_time_where_nobody_has_written_since(nli, al
     again = close(nli)
     assert again.writing_until == earlier + timedelta(minutes=15) < first.writing_until
     set_round_state(round=nli, state="open", actor=alice)
-    assign(annotator=annotator_of(bob), round=nli)
+    assign(annotator=get_annotator(bob), round=nli)
     assert close(nli).writing_until > first.writing_until
     Assignment.objects.update(left_at=timezone.now())
     set_round_state(round=nli, state="open", actor=alice)
@@ -205,7 +205,7 @@ def test_closing_again_gives_no_more_time_where_nobody_has_written_since(nli, al
 def test_the_pages_say_who_is_writing_before_anything_is_clicked(client, nli, alice, bob):
     nli.task.members.create(user=alice, role="owner")
     client.force_login(alice)
-    assign(annotator=annotator_of(bob), round=nli)
+    assign(annotator=get_annotator(bob), round=nli)
     asked = client.get("/own/nli/rounds/1/close/").context["effect"]
     assert "15" in asked
     closed = close(nli)
@@ -218,7 +218,7 @@ def test_the_pages_say_who_is_writing_before_anything_is_clicked(client, nli, al
 
 
 def test_opening_again_forgets_the_time(nli, alice):
-    assign(annotator=annotator_of(alice), round=nli)
+    assign(annotator=get_annotator(alice), round=nli)
     close(nli)
     opened = set_round_state(round=nli, state="open", actor=alice)
     assert (opened.writing_until, opened.state) == (None, "open")
@@ -245,13 +245,13 @@ def test_what_was_retracted_is_not_collected(as_alice, nli, target):
 def judged(nli, author, *validators, label="neutral"):
     """An example by `author` that fooled, with one vote of each of the validators."""
     Example.objects.create(
-        round=nli, context=nli.contexts.first(), annotator=annotator_of(author), digest="1",
+        round=nli, context=nli.contexts.first(), annotator=get_annotator(author), digest="1",
         inputs={"hypothesis": "Yes", "label": "neutral"}, outcome="fooled",
     )  # fmt: skip
     for person in validators:
-        lease = lease_next(validator=annotator_of(person), task=nli.task)
+        lease = lease_next(validator=get_annotator(person), task=nli.task)
         cast_validation(
-            validator=annotator_of(person), example=lease.example, vote=Vote(label=label)
+            validator=get_annotator(person), example=lease.example, vote=Vote(label=label)
         )
 
 
@@ -266,9 +266,9 @@ def test_the_vote_that_verifies_the_last_fooling_example_closes_the_round(nli, a
     Round.objects.update(max_fooling=1)
     judged(nli, alice, *crowd[:2])
     assert Round.objects.get().state == "open"
-    lease = lease_next(validator=annotator_of(crowd[2]), task=nli.task)
+    lease = lease_next(validator=get_annotator(crowd[2]), task=nli.task)
     cast_validation(
-        validator=annotator_of(crowd[2]), example=lease.example, vote=Vote(label="neutral")
+        validator=get_annotator(crowd[2]), example=lease.example, vote=Vote(label="neutral")
     )
     assert Round.objects.get().state == "closed"
     assert LogEntry.objects.get(action="round.closed").data["reason"] == "fooling"
@@ -293,7 +293,7 @@ def test_counts_only_what_has_a_limit(nli, django_assert_num_queries):
         Round.objects.update(**{"max_collected": None, "max_fooling": None, **fields})
         nli.refresh_from_db()
         with django_assert_num_queries(queries):
-            close_if_due(round=nli)
+            close_round_if_due(round=nli)
 
 
 def test_without_a_budget_a_submit_and_a_vote_need_no_query_more(as_alice, bob, nli, target):
@@ -309,7 +309,7 @@ def test_without_a_budget_a_submit_and_a_vote_need_no_query_more(as_alice, bob, 
     form = open_form(as_alice, text="And a third one.")
     assert queries_of(lambda: as_alice.post(URL, form, **HTMX)) == plain + 1
     Example.objects.update(outcome="fooled")  # so that all are judged
-    annotator = annotator_of(bob)
+    annotator = get_annotator(bob)
     lease_next(validator=annotator, task=nli.task)
 
     def vote():

@@ -21,7 +21,7 @@ from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.query_counts import check, count
 from validation.rates.rates import Rate
-from validation.statistics.cache import Kept
+from validation.statistics.cache import CachedResult
 
 URL = "/t/nli/leaderboard/rounds/"
 PEOPLE = {1: (0.9, 0.3), 2: (0.92, 0.1), 3: (0.95, 0.04)}
@@ -51,7 +51,7 @@ def people(monkeypatch):
     def kept(rounds):
         now = timezone.now()
         return {
-            round.pk: Kept(numbers(*PEOPLE[round.number]), now, now + timedelta(hours=1))
+            round.pk: CachedResult(numbers(*PEOPLE[round.number]), now, now + timedelta(hours=1))
             for round in rounds
         }
 
@@ -65,13 +65,13 @@ def people(monkeypatch):
             "vmer": rate(vmer),
         }
 
-    monkeypatch.setattr(rounds_views, "all_numbers", kept)
+    monkeypatch.setattr(rounds_views, "get_all_numbers", kept)
 
 
 def rows(page):
     """The cells of each line of the models' table, without tags."""
-    table = page.split('aria-label="Models and rounds"')[1].split("</table>")[0]
-    found = re.findall(r"<tr>(.*?)</tr>", table, re.S)
+    table = page.split('<table class="rounds">')[1].split("</table>")[0]
+    found = re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.S)
     cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S) for row in found]
     return [[" ".join(re.sub("<[^>]+>", " ", cell).split()) for cell in row] for row in cells]
 
@@ -86,26 +86,61 @@ def test_every_model_stands_beside_people_on_every_round(client, task, people):
     page = client.get(URL).text
     head, persons, *lines = rows(page)
     assert head[2:5] == ["Round 1 round-1 v1", "Round 2 round-2 v1", "Round 3"]
-    assert page.count('class="chart"') == 2
+    assert page.count('class="figure lines') == 2
     assert page.count('class="sparkline"') == 3  # Late was run on one round
     assert persons[1:5] == [
-        "People", "90.0 (88.0 to 92.0)", "92.0 (90.0 to 94.0)", "95.0 (93.0 to 97.0)",
+        "People", "90.0 (88.0–92.0)", "92.0 (90.0–94.0)", "95.0 (93.0–97.0)",
     ]  # fmt: skip
     assert [line[1] for line in lines] == ["Model 2", "Model 1", "Model 0", "Late"]
-    assert lines[0][2].startswith("66.7 (66.2 to 67.2) ")  # and it is in the loop
-    assert lines[0][4] == "no set"
-    assert lines[3][2:4] == ["not run", "70.0 (69.5 to 70.5)"]
+    assert lines[0][2].startswith("66.7 (66.2–67.2) ")  # and it is in the loop
+    assert not any(map(str.isdigit, lines[0][4]))  # no test set yet
+    assert lines[3][2:4] == ["not run", "70.0 (69.5–70.5)"]
     assert lines[3][5] == "–"
 
 
+def test_a_chart_is_a_file_too(client, task, people):
+    fill_board(task)
+    page = client.get(URL).text
+    figures = client.get(URL).context["figures"]
+    assert list(figures) == ["people-and-models", "catch-rate"]
+    for name, figure in figures.items():
+        assert f'id="chart-{name}"' in page
+        for format, begin in (("svg", b"<svg"), ("png", b"\x89PNG")):
+            address = f"{URL}chart/{name}.{format}"
+            assert address in page
+            file = client.get(address)
+            assert file.content.startswith(begin)
+            assert f'filename="nli-{name}.{format}"' in file["Content-Disposition"]
+        svg = client.get(f"{URL}chart/{name}.svg").text
+        assert figure.title in svg
+        assert "http://testserver/t/nli/leaderboard/rounds/" in svg
+    assert client.get("/t/nli/leaderboard/chart/trend.svg").status_code == 200
+    assert client.get(f"{URL}chart/catch-rate.exe").status_code == 404
+    assert client.get(f"{URL}chart/other.svg").status_code == 404
+
+
+@pytest.mark.parametrize("is_written_against", [True, False])
+def test_a_cell_says_whether_it_was_written_against_the_model(
+    client, task, people, is_written_against
+):
+    models = fill_board(task)
+    EvaluationRun.objects.filter(
+        submission=models[2], version__evaluation_set__name="round-1"
+    ).update(in_the_loop=is_written_against)
+    page = client.get(URL).text
+    assert len(re.findall(r'<td class="[^"]*framed', page)) == is_written_against
+    assert page.count('<span class="framed">') == is_written_against
+
+
 def test_a_models_page_has_its_line_beside_people(client, task, people, monkeypatch):
-    monkeypatch.setattr(standing, "all_numbers", rounds_views.all_numbers)
+    monkeypatch.setattr(standing, "get_all_numbers", rounds_views.get_all_numbers)
     model = fill_board(task)[2]
     type(model).objects.filter(pk=model.pk).update(name="People")
     page = client.get(f"/m/{model.pk}/").text
     figure = page.split('id="by-round"')[1].split("</figure>")[0]
-    for words in (">People<", ">1 People<", "90%", "95%"):
-        assert words in figure, words
+    assert figure.count(">People<") >= 2  # people, and a model of this name
+    assert 'class="people dot"' in figure
+    assert 'class="chosen dot"' in figure
     model.runs.all().delete()
     assert 'id="by-round"' not in client.get(f"/m/{model.pk}/").text
 
@@ -168,7 +203,7 @@ def test_whether_progress_has_stalled(client, task, people, monkeypatch, vmers, 
     for number, vmer in enumerate(vmers, 1):
         monkeypatch.setitem(PEOPLE, number, (1 - noise, vmer))
     last = client.get(URL).context["found"].columns[-1]
-    assert (last.number, last.before, last.step.progress) == (3, 2, progress)
+    assert (last.number, last.previous_number, last.step.progress) == (3, 2, progress)
 
 
 def test_a_round_is_held_against_its_parent(client, task, people, monkeypatch):
@@ -176,14 +211,15 @@ def test_a_round_is_held_against_its_parent(client, task, people, monkeypatch):
     monkeypatch.setitem(PEOPLE, 3, (0.99, 0.2))
     task.rounds.get(number=3).parents.add(task.rounds.get(number=1))
     last = client.get(URL).context["found"].columns[-1]
-    assert (last.number, last.before, last.step.progress) == (3, 1, Progress.WORSE)
+    assert (last.number, last.previous_number, last.step.progress) == (3, 1, Progress.WORSE)
 
 
 def test_without_votes_nothing_is_made_up(client, task):
     fill_board(task)
     page = client.get(URL).text
-    assert rows(page)[1][2:5] == ["not known"] * 3
-    assert '<g class="series-4">' not in page
+    assert rows(page)[1][2:5] == ["unknown"] * 3
+    assert "people dot" not in page
+    assert "bracket" not in page
     assert subtract_cells(Cell(None), Cell(1.0, 0.5, 1.5)) == Cell(None)
 
 
@@ -195,7 +231,7 @@ def test_without_rounds_the_page_says_so(client, db):
 
 
 def test_numbers_that_are_still_counted_are_awaited(client, task, monkeypatch):
-    monkeypatch.setattr(rounds_views, "all_numbers", lambda rounds: {})
+    monkeypatch.setattr(rounds_views, "get_all_numbers", lambda rounds: {})
     assert 'id="counting"' in client.get(URL).text
     reply = client.get(URL, {"format": "csv"})
     assert (reply.status_code, reply["Retry-After"]) == (503, "60")
@@ -230,11 +266,11 @@ def test_who_sees_which_models(client, task, people, who):
     author = UserFactory()
     draft = accepted_model(task, owner=author, name="Draft model")
     tomorrow = timezone.now().date() + timedelta(days=1)
-    hidden_name = accepted_model(
+    build_hidden_name = accepted_model(
         task, owner=author, name="Secret name", is_published=True, anonymous_until=tomorrow
     )
     sealed = set_version(task, "sealed", size=4, access="hidden", round=task.rounds.get(number=3))
-    for model in (draft, hidden_name):
+    for model in (draft, build_hidden_name):
         measured(model, task.evaluation_sets.get(name="round-1").versions.get(), 0.5)
         measured(model, sealed, 0.875)
     user = author if who == "author" else UserFactory(is_superuser=who == "superuser")

@@ -16,13 +16,13 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.services import (
     DEADLINE_GRACE,
-    claim_next,
-    ensure_targets,
+    claim_next_run,
+    ensure_target_submissions,
     estimate_wait_seconds,
     find_queue_positions,
+    repeat_run,
     request_missing_runs,
     request_runs,
-    run_again,
     wake_suite_runs,
 )
 from tasks.models import TargetModel
@@ -108,8 +108,8 @@ def test_a_new_version_queues_all_models_and_targets_and_marks_who_was_in_the_lo
 
 def test_targets_are_entered_once(task):
     scripted_target(RoundFactory(task=task))
-    assert len(ensure_targets(task)) == 1
-    assert ensure_targets(task) == []
+    assert len(ensure_target_submissions(task)) == 1
+    assert ensure_target_submissions(task) == []
 
 
 def test_the_sweep_asks_for_what_is_missing(task, version):
@@ -125,16 +125,16 @@ def test_the_sweep_asks_for_what_is_missing(task, version):
 
 def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
     first = queued_run(accepted_model(task), version)
-    with pytest.raises(Refused, match="under way"):
-        run_again(run=first, actor=alice)
-    leases.fail(claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
-    second = run_again(run=first, actor=alice)
+    with pytest.raises(Refused, match="is running"):
+        repeat_run(run=first, actor=alice)
+    leases.fail_job(claim_next_run(), "no disk", outcome=Outcome.INFRASTRUCTURE)
+    second = repeat_run(run=first, actor=alice)
     assert (second.number, second.state, second.seed) == (2, State.QUEUED, first.seed)
     assert LogEntry.objects.get(action="run.again").actor == alice
-    end(claim_next())
+    end(claim_next_run())
     assert list(filter_counting_runs(EvaluationRun.objects.all())) == [second]
-    with pytest.raises(Refused, match="stands"):
-        run_again(run=first, actor=alice)
+    with pytest.raises(Refused, match="final"):
+        repeat_run(run=first, actor=alice)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
 )
 def test_what_a_model_came_to_stands(task, version, outcome):
     run = queued_run(accepted_model(task), version, state=State.FAILED, outcome=outcome)
-    with pytest.raises(Refused, match="stands"):
-        run_again(run=run, actor=None)
+    with pytest.raises(Refused, match="final"):
+        repeat_run(run=run, actor=None)
 
 
 def test_the_first_success_counts(task, version):
@@ -173,56 +173,56 @@ def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task
     plain, *perturbed = (
         queued_run(model, version, suite) for suite in ("plain", "fairness", "robustness")
     )
-    leases.fail(claim_next(), "no disk", outcome=Outcome.INFRASTRUCTURE)
-    leases.fail(claim_next(), "no plain run", outcome=Outcome.INFRASTRUCTURE)
-    leases.cancel(EvaluationRun.objects.get(state=State.QUEUED), outcome=Outcome.CANCELLED)
+    leases.fail_job(claim_next_run(), "no disk", outcome=Outcome.INFRASTRUCTURE)
+    leases.fail_job(claim_next_run(), "no plain run", outcome=Outcome.INFRASTRUCTURE)
+    leases.cancel_job(EvaluationRun.objects.get(state=State.QUEUED), outcome=Outcome.CANCELLED)
     failed = next(r for r in perturbed if EvaluationRun.objects.get(pk=r.pk).outcome != "cancelled")
-    again = run_again(run=plain, actor=None)
+    again = repeat_run(run=plain, actor=None)
     (other,) = EvaluationRun.objects.filter(state=State.QUEUED).exclude(pk=again.pk)
     assert (other.suite, other.number, other.seed) == (failed.suite, 2, failed.seed)
-    mine = claim_next()
+    mine = claim_next_run()
     assert mine == again
-    assert claim_next() is None
+    assert claim_next_run() is None
     end(mine)
-    assert claim_next() == other
+    assert claim_next_run() == other
 
 
 def test_a_withdrawn_model_is_not_run_again(task, version):
     run = queued_run(accepted_model(task), version)
-    end(claim_next())
+    end(claim_next_run())
     Submission.objects.update(withdrawn_at=timezone.now())
     with pytest.raises(Refused, match="withdrawn"):
-        run_again(run=run, actor=None)
+        repeat_run(run=run, actor=None)
 
 
 @pytest.mark.parametrize("is_running", [False, True])
 def test_a_run_is_cancelled_whether_it_waits_or_runs(task, version, alice, is_running):
     run = queued_run(accepted_model(task), version)
-    mine = claim_next() if is_running else None
-    assert leases.cancel(run, outcome=Outcome.CANCELLED)
+    mine = claim_next_run() if is_running else None
+    assert leases.cancel_job(run, outcome=Outcome.CANCELLED)
     run.refresh_from_db()
     assert (run.state, run.outcome, run.is_over) == (State.CANCELLED, Outcome.CANCELLED, True)
-    assert claim_next() is None
+    assert claim_next_run() is None
     if mine:
         with pytest.raises(leases.LeaseLost):
-            leases.heartbeat(mine)
-    assert not leases.cancel(run)
+            leases.write_heartbeat(mine)
+    assert not leases.cancel_job(run)
 
 
 def test_what_is_put_back_waits_and_its_attempt_does_not_count(task, version):
     queued_run(predictions_for(task, version), version)
-    mine = claim_next()
-    leases.put_back(mine, timezone.now() + timedelta(minutes=1), "It waits for an engine.")
+    mine = claim_next_run()
+    leases.return_to_queue(mine, timezone.now() + timedelta(minutes=1), "It waits for an engine.")
     run = EvaluationRun.objects.get()
     assert (run.state, run.attempts, run.lease_token) == (State.QUEUED, 0, None)
     assert run.message == "It waits for an engine."
-    assert claim_next() is None
+    assert claim_next_run() is None
     assert leases.claim_job(EvaluationRun, run.pk) is None
     assert jobs.sweep_all() == 0
     EvaluationRun.objects.update(not_before=timezone.now() - timedelta(seconds=1))
     assert jobs.sweep_all() == 1
-    assert claim_next().message == ""
-    leases.put_back(claim_again(run), timezone.now(), "Once more.", is_counted=True)
+    assert claim_next_run().message == ""
+    leases.return_to_queue(claim_again(run), timezone.now(), "Once more.", is_counted=True)
     run.refresh_from_db()
     assert run.attempts == 1
 
@@ -237,14 +237,14 @@ def test_a_perturbed_run_waits_for_the_plain_one_of_its_model_and_version(task, 
     perturbed = queued_run(model, version, "robustness", priority=5)
     plain = queued_run(model, version)
     other = queued_run(model, set_version(task, "other"), "fairness")
-    mine = claim_next()
+    mine = claim_next_run()
     assert mine == plain
-    assert claim_next() == other
-    assert claim_next() is None
+    assert claim_next_run() == other
+    assert claim_next_run() is None
     end(mine)
     wake_suite_runs(mine)
     assert OrmQ.objects.count() == 1
-    assert claim_next() == perturbed
+    assert claim_next_run() == perturbed
 
 
 def test_one_worker_takes_turns_between_people(task, version, alice, bob):
@@ -252,7 +252,7 @@ def test_one_worker_takes_turns_between_people(task, version, alice, bob):
     for number, owner in enumerate([alice] * 3 + [bob] * 2):
         queued_run(accepted_model(task, owner, f"m{number}"), version)
     taken = []
-    while run := claim_next():
+    while run := claim_next_run():
         taken.append(run.submission.owner)
         leases.finish_job(run, outcome=Outcome.OK)
     assert taken == [alice, bob, alice, bob, alice]
@@ -261,7 +261,7 @@ def test_one_worker_takes_turns_between_people(task, version, alice, bob):
 def test_many_workers_share_between_people_and_priority_goes_first(task, version, alice, bob):
     for number, owner in enumerate([alice] * 4 + [bob]):
         queued_run(accepted_model(task, owner, f"m{number}"), version, priority=number == 3)
-    assert [claim_next().submission.name for _ in range(5)] == ["m3", "m4", "m0", "m1", "m2"]
+    assert [claim_next_run().submission.name for _ in range(5)] == ["m3", "m4", "m0", "m1", "m2"]
 
 
 def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_assert_num_queries):
@@ -271,7 +271,7 @@ def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_as
         for number, owner in enumerate(owners)
     ]
     assert estimate_wait_seconds(1) is None
-    end(claim_next(), seconds=60)
+    end(claim_next_run(), seconds=60)
     with django_assert_num_queries(4):
         places = [find_queue_positions()[run.pk] for run in (waiting[1], waiting[3])]
     assert places == [2, 1]  # Alice was served; now it is Bob's turn
@@ -284,7 +284,7 @@ def test_the_position_and_the_wait_are_told(task, version, alice, bob, django_as
 def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, settings):
     settings.EVALUATION_SECONDS = 600
     queued_run(predictions_for(task, version), version)
-    mine = claim_next()
+    mine = claim_next_run()
     assert mine.deadline_at > timezone.now() + timedelta(seconds=600)
     assert mine.host
     EvaluationRun.objects.update(deadline_at=timezone.now() - DEADLINE_GRACE / 2)
@@ -296,13 +296,13 @@ def test_a_claimed_run_has_a_deadline_and_the_sweep_ends_it(task, version, setti
     assert (run.state, run.outcome, run.limit) == (State.FAILED, Outcome.TIMEOUT, "10 minutes")
     assert run.error
     with pytest.raises(leases.LeaseLost):
-        leases.heartbeat(mine)
+        leases.write_heartbeat(mine)
 
 
 def test_a_run_whose_workers_vanish_is_lost_and_is_the_platforms_fault(task, version):
     queued_run(predictions_for(task, version), version)
     for _ in range(leases.MAX_ATTEMPTS):
-        claim_next()
+        claim_next_run()
         EvaluationRun.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
         jobs.sweep_all()
     run = EvaluationRun.objects.get()
@@ -315,9 +315,9 @@ def test_what_waits_for_another_or_for_its_time_is_not_stuck(task, version):
     EvaluationRun.objects.update(queued_at=timezone.now() - HOUR)
     (told,) = leases.find_stuck_jobs(HOUR / 2)
     assert str(plain) in told
-    leases.put_back(claim_next(), timezone.now(), "It waits for an engine.")
+    leases.return_to_queue(claim_next_run(), timezone.now(), "It waits for an engine.")
     assert leases.find_stuck_jobs(HOUR / 2) == []
-    end(claim_next())
+    end(claim_next_run())
     assert str(perturbed) in leases.find_stuck_jobs(HOUR / 2)[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import cache
 
 from annotation.models import Example
-from core.web.throttles import AN_HOUR
+from core.web.throttles import REQUESTS_PER_HOUR
 from tasks.targets.endpoints.scripted import ScriptedEndpoint
 from tests.support.factories import scripted_target
 from tests.support.writing import NLI_PROB, stored
@@ -46,7 +46,7 @@ def test_it_is_asked_once_by_post_with_few_variants(as_alice, nli, batches):
 
 
 def test_a_person_may_ask_so_many_times_an_hour(as_alice, nli, monkeypatch):
-    monkeypatch.setitem(AN_HOUR, "saliency", 1)
+    monkeypatch.setitem(REQUESTS_PER_HOUR, "saliency", 1)
     scripted_target(nli, label="entailment", prob=NLI_PROB)
     first, second = (stored(as_alice, text=f"The shop has {n} doors.") for n in range(2))
     asked = [as_alice.post(url(one), **HTMX).status_code for one in (first, second, first)]

@@ -8,12 +8,12 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from evaluation.models import EvaluationRun, Score
-from evaluation.runs.services import ensure_targets
+from evaluation.runs.services import ensure_target_submissions
 from evaluation.submissions.selectors import find_public_models
-from leaderboard.board.matrix import score_matrix
+from leaderboard.board.matrix import read_matrix
 from leaderboard.board.opening import choose_opening_weights
 from leaderboard.board.ranked import rank_board
-from leaderboard.board.rates import may_freeze
+from leaderboard.board.rates import may_freeze_rates
 from leaderboard.board.services import freeze_rates
 from leaderboard.board.tables import build_public_table
 from leaderboard.models import Board, Resample
@@ -86,7 +86,7 @@ ALL = ["known", "revealed", "masked", "draft", "masked draft"]
     }.items(),
 )  # fmt: skip
 def test_who_sees_which_models(task, people, board, role, names):
-    found = score_matrix(task, people[role]).models
+    found = read_matrix(task, people[role]).models
     assert [model.name for model in found] == names
     pseudonym = people["alice"].annotator.pseudonym
     assert [model.owner for model in found] == [
@@ -107,12 +107,12 @@ def test_a_target_is_on_the_public_board_once_people_met_it_and_it_works(task, p
         of_state = RoundFactory(task=task, number=number, state=state)
         for position, name in enumerate(names):
             RoundTarget.objects.create(round=of_state, target=targets[name], position=position)
-    for entered in ensure_targets(task):
+    for entered in ensure_target_submissions(task):
         if entered.name != "broken":
             measured(entered, version, 0.5)
-    assert [model.name for model in score_matrix(task).models] == ["met"]
-    assert [model.name for model in score_matrix(task, people["alice"]).models] == ["met"]
-    seen = {model.name: model.is_published for model in score_matrix(task, people["editor"]).models}
+    assert [model.name for model in read_matrix(task).models] == ["met"]
+    assert [model.name for model in read_matrix(task, people["alice"]).models] == ["met"]
+    seen = {model.name: model.is_published for model in read_matrix(task, people["editor"]).models}
     assert seen == {"unused": False, "planned": False, "broken": False, "met": True}
     assert [model.name for model in find_public_models(task)] == ["met"]
 
@@ -129,10 +129,10 @@ def test_an_anonymous_model_keeps_its_number_when_others_are_revealed(task, alic
     for number, (name, until) in enumerate((("a", today + DAY), ("b", today + 9 * DAY))):
         model = accepted_model(task, alice, name=name, is_published=True, queued_at=at(number))
         task.submissions.filter(pk=model.pk).update(anonymous_until=until)
-    before = [model.name for model in score_matrix(task).models]
+    before = [model.name for model in read_matrix(task).models]
     task.submissions.filter(name="a").update(anonymous_until=today)
     assert before == ["Anonymous 1", "Anonymous 2"]
-    assert [model.name for model in score_matrix(task).models] == ["a", "Anonymous 2"]
+    assert [model.name for model in read_matrix(task).models] == ["a", "Anonymous 2"]
 
 
 def test_hidden_sets_and_old_versions_are_on_no_board(task, people):
@@ -144,12 +144,12 @@ def test_hidden_sets_and_old_versions_are_on_no_board(task, people):
     measured(model, hidden, 0.1)
     set_version(task, "b-scoring", size=7)
     for user in people.values():
-        matrix = score_matrix(task, user)
+        matrix = read_matrix(task, user)
         assert [(one.name, one.version) for one in matrix.sets] == [
             ("a-scoring", 1), ("b-scoring", 2), ("a-standard", 1),
         ]  # fmt: skip
-        assert [one.name for one in matrix.counting] == ["a-scoring", "b-scoring"]
-        assert matrix.has_weighted
+        assert [one.name for one in matrix.counting_sets] == ["a-scoring", "b-scoring"]
+        assert matrix.has_weighted_set
         assert np.isnan(matrix.numbers.values).all()
         assert matrix.numbers.outdated.tolist() == [[False, True, False]]
     assert "hidden" not in str(build_public_table(task))
@@ -158,12 +158,12 @@ def test_hidden_sets_and_old_versions_are_on_no_board(task, people):
 def test_while_no_set_has_a_weight_those_beside_the_board_count(task):
     set_version(task, "control", access="standard")
     set_version(task, "secret", access="hidden")
-    matrix = score_matrix(task)
-    assert [one.name for one in matrix.counting] == ["control"]
-    assert not matrix.has_weighted
-    assert not may_freeze(task)
+    matrix = read_matrix(task)
+    assert [one.name for one in matrix.counting_sets] == ["control"]
+    assert not matrix.has_weighted_set
+    assert not may_freeze_rates(task)
     set_version(task, "round-1")
-    assert [one.name for one in score_matrix(task).counting] == ["round-1"]
+    assert [one.name for one in read_matrix(task).counting_sets] == ["round-1"]
 
 
 def test_numbers_stand_in_their_units(task):
@@ -174,7 +174,7 @@ def test_numbers_stand_in_their_units(task):
     EvaluationRun.objects.filter(suite="plain").update(
         in_the_loop=True, warnings=["Two are missing."]
     )
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     assert matrix.metrics == (
         "accuracy",
         "macro_f1",
@@ -189,7 +189,7 @@ def test_numbers_stand_in_their_units(task):
         "robustness_drop",
         "robustness_consistency",
     )
-    assert matrix.weighable == matrix.metrics[:6]
+    assert matrix.weighable_metrics == matrix.metrics[:6]
     numbers = matrix.numbers
     values = [75, 75, 40, 3, 70, 55, 0.25, 2, 10, 90, 20, 90]
     assert numbers.values[0, 0].tolist() == pytest.approx(values)
@@ -202,7 +202,7 @@ def test_numbers_stand_in_their_units(task):
     assert numbers.in_the_loop.all()
     assert numbers.warned.all()
     assert matrix.models[0].id == model.pk
-    assert 4 < matrix.sets[0].detectable < 8  # of 1,000 examples at 75 %
+    assert 4 < matrix.sets[0].detectable_difference < 8  # of 1,000 examples at 75 %
 
 
 def test_of_repeated_runs_the_first_good_one_counts(task):
@@ -211,7 +211,7 @@ def test_of_repeated_runs_the_first_good_one_counts(task):
     for number, accuracy in ((1, 0.5), (2, 0.6), (3, 0.9)):
         measured(model, version, accuracy, number=number)
     EvaluationRun.objects.filter(number=1).update(outcome="oom", state="failed")
-    assert score_matrix(task).numbers.values[0, 0, 0] == 60
+    assert read_matrix(task).numbers.values[0, 0, 0] == 60
 
 
 def test_costs_of_another_runner_are_not_compared(task):
@@ -226,7 +226,7 @@ def test_costs_of_another_runner_are_not_compared(task):
         measured(draft, version, 0.5)
     rates = dict.fromkeys(("accuracy", "throughput", "memory", "fairness", "robustness"), 1.0)
     Board.objects.create(task=task, rates=rates)
-    matrix = score_matrix(task, UserFactory(is_superuser=True))
+    matrix = read_matrix(task, UserFactory(is_superuser=True))
     assert matrix.numbers.runner == "docker"
     known = ~np.isnan(matrix.numbers.values[..., 2:4]).any(axis=(1, 2))
     assert known.tolist() == [False, True, True, False, False, False, False]
@@ -249,30 +249,30 @@ def test_one_more_model_does_not_take_the_costs_of_the_others(task):
             model.runs.update(runner=runner, queued_at=at(second))
 
     publish("another machine's", "own-docker", 5, 0)
-    assert score_matrix(task).numbers.runner == "own-docker"
-    assert not may_freeze(task)  # rates are not frozen by themselves on what somebody tells
+    assert read_matrix(task).numbers.runner == "own-docker"
+    assert not may_freeze_rates(task)  # rates are not frozen by themselves on what somebody tells
     publish("first", "process", 1, 0)
-    assert may_freeze(task)
+    assert may_freeze_rates(task)
     publish("second", "docker", 1, 1)  # earlier in the alphabet
-    assert score_matrix(task).numbers.runner == "process"
+    assert read_matrix(task).numbers.runner == "process"
     publish("third", "docker", 2, 2)
     publish("a chat model", "endpoint", 5, 2)
-    assert score_matrix(task).numbers.runner == "docker"
+    assert read_matrix(task).numbers.runner == "docker"
     freeze_rates(task=task)
     publish("fourth", "process", 4, 3)
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     assert matrix.numbers.runner == "docker"
     assert (~np.isnan(matrix.numbers.values[:, 0, 2])).sum() == 3
     freeze_rates(task=task, may_replace=True)
-    assert score_matrix(task).numbers.runner == "process"
+    assert read_matrix(task).numbers.runner == "process"
     task.submissions.exclude(name__startswith="second").update(is_published=False)
-    assert score_matrix(task).numbers.runner == "docker"
+    assert read_matrix(task).numbers.runner == "docker"
 
 
 def test_memory_stays_where_no_run_was_long_enough_for_a_pace(task):
     version = set_version(task, "round-1")
     measured(accepted_model(task, is_published=True), version, 0.5, speed=None, memory=3)
-    numbers = score_matrix(task).numbers
+    numbers = read_matrix(task).numbers
     assert numbers.runner == "process"
     assert np.isnan(numbers.values[0, 0, 2])
     assert numbers.values[0, 0, 3] == 3
@@ -283,7 +283,7 @@ def test_a_run_too_short_for_memory_has_no_score_by_rates_and_a_range_by_anchors
     freeze_rates(task=task)
     version = task.evaluation_sets.get(name="round-1").versions.get()
     measured(accepted_model(task, name="short", is_published=True), version, 0.9, memory=None)
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     for mode, is_ranked in (("robust", False), ("anchored", True)):
         rows = rank_board(matrix, choose_opening_weights(task, matrix), mode).rows
         (short,) = [row for row in rows if row.model.name == "short"]
@@ -311,7 +311,7 @@ def test_intervals_are_honest_before_and_after_resamples(task):
             ["accuracy", "macro_f1", "worst_group"] if run.suite == "plain" else ["worst_kind"]
         )
         Resample.objects.bulk_create(Resample(run=run, metric=m, values=one) for m in metrics)
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     assert matrix.numbers.is_provisional
     rows = {
         row.model.name: row.metrics
@@ -325,7 +325,7 @@ def test_intervals_are_honest_before_and_after_resamples(task):
     for run in high.runs.all():
         Resample.objects.create(run=run, metric="accuracy", values=one)
     Board.objects.update_or_create(task=task, defaults={"renewed_to": timezone.now()})
-    assert not score_matrix(task).numbers.is_provisional
+    assert not read_matrix(task).numbers.is_provisional
 
 
 def test_stored_resamples_serve_and_the_rest_follows_the_interval(task):
@@ -338,13 +338,13 @@ def test_stored_resamples_serve_and_the_rest_follows_the_interval(task):
     Resample.objects.create(run=first, metric="accuracy", values=stored.tobytes())
     suite = EvaluationRun.objects.filter(submission__name="Model 0", suite="robustness").get()
     Resample.objects.create(run=suite, metric="consistency", values=b"")
-    matrix = score_matrix(task)
-    assert matrix.drawn == ("accuracy", "macro_f1", "fairness", "robustness")
+    matrix = read_matrix(task)
+    assert matrix.drawn_metrics == ("accuracy", "macro_f1", "fairness", "robustness")
     draws = matrix.numbers.draws[0]
     stored[7] = 0.4  # where a resample has no value, that of all examples
     assert draws[0, 0] == pytest.approx(100 * stored, rel=1e-6)
     for metric, model in ((0, 1), (1, 0), (3, 0)):
-        column = matrix.metrics.index(matrix.drawn[metric])
+        column = matrix.metrics.index(matrix.drawn_metrics[metric])
         width = (matrix.numbers.high - matrix.numbers.low)[model, 0, column]
         assert draws[metric, model].std() == pytest.approx(width / 3.92, rel=0.3)
     assert not np.corrcoef(draws[0, 1], draws[1, 1])[0, 1] > 0.5
@@ -354,9 +354,9 @@ def test_asking_again_costs_four_queries_until_something_changes(task, django_as
     fill_board(task)
     Board.objects.create(task=task)
     with django_assert_num_queries(8):
-        before = score_matrix(task)
+        before = read_matrix(task)
     with django_assert_num_queries(4):
-        assert score_matrix(task).numbers is before.numbers
+        assert read_matrix(task).numbers is before.numbers
     model = accepted_model(task, name="late", is_published=True)
     version = task.evaluation_sets.first().versions.get()
     changes = [
@@ -368,22 +368,22 @@ def test_asking_again_costs_four_queries_until_something_changes(task, django_as
     for change in changes:
         change()
         with django_assert_num_queries(8):
-            after = score_matrix(task)
+            after = read_matrix(task)
         assert after.numbers is not before.numbers
         before = after
     task.submissions.filter(name="late").update(name="renamed")
     with django_assert_num_queries(4):
-        assert "renamed" in [model.name for model in score_matrix(task).models]
+        assert "renamed" in [model.name for model in read_matrix(task).models]
 
 
 def test_more_models_cost_no_more_queries(task, alice, django_assert_num_queries):
     fill_board(task, models=2)
     with django_assert_num_queries(9):
-        score_matrix(task, alice)
+        read_matrix(task, alice)
     fill_board(task, first=2, models=9, sets=("round-1", "round-2", "round-3", "round-4"))
     another_time = type(task).objects.get(pk=task.pk)
     with django_assert_num_queries(9):
-        score_matrix(another_time, alice)
+        read_matrix(another_time, alice)
 
 
 def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
@@ -397,7 +397,7 @@ def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
     Score.objects.filter(metric__in=["worst_group", "group_gap"], run__version=second).update(
         **gone
     )
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     column = matrix.metrics.index("fairness")
     assert matrix.numbers.undefined[:, column].tolist() == [False, True]
     rows = {
@@ -410,18 +410,18 @@ def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
     assert not rows["0.75"].missing
     Score.objects.filter(metric="worst_group").update(**gone)
     Board.objects.update_or_create(task=task, defaults={"renewed_to": timezone.now()})
-    again = score_matrix(task)
+    again = read_matrix(task)
     board = rank_board(again, choose_opening_weights(task, again))
     assert not board.rows[0].missing
-    assert "fairness" not in board.rows[0].parts
-    assert any(notice.startswith("fairness is left out") for notice in board.notices)
+    assert "fairness" not in board.rows[0].points_by_metric
+    assert any(notice.startswith("fairness doesn't count") for notice in board.notices)
 
 
 def test_scores_without_a_value_are_not_run(task):
     version = set_version(task, "round-1")
     measured(accepted_model(task, is_published=True), version, 0.75)
     Score.objects.filter(metric="worst_group").update(value=None, low=None, high=None)
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     row = rank_board(matrix, choose_opening_weights(task, matrix), "robust").rows[0]
     assert row.metrics["fairness"].value is None
     assert row.rank == "1"  # nobody has it, so it is left out

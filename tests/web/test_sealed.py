@@ -13,8 +13,8 @@ from rest_framework.test import APIClient
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run
 from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _iterate_quota_entries
 from evaluation.submissions.visibility import Viewer, hide_model_output
@@ -22,9 +22,9 @@ from evaluation.test_sets.sealing import Disclosure, round_to_step
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.services import change_set
 from evaluation.test_sets.shown_scores import (
+    build_readable_condition,
     describe_disclosure,
     find_sealed_versions,
-    select_readable,
 )
 from leaderboard.board import matrix
 from leaderboard.board.tables import build_public_table
@@ -72,7 +72,7 @@ def hand_in(task, monkeypatch):
         runner.answer = lambda inputs: answers[int(inputs["premise"].split()[1])]
         for suite in suites:
             queued_run(model, version, suite)
-            execute(claim_next())
+            execute_run(claim_next_run())
         return model
 
     return run
@@ -95,14 +95,14 @@ def test_the_attack_of_34_files_learns_one_rounded_result(client, task, version,
         answers[number % SIZE] = "entailment"
         seen.append(hand_in(mallory, version, answers, name=f"m{number}"))
     shown = describe_disclosure(version)
-    assert shown.results == 1
+    assert shown.max_results == 1
     scores = [told(model, mallory) for model in seen]
     assert [bool(one) for one in scores] == [True] + [False] * 33
     accuracy = round_to_step(9 / SIZE, SIZE)
     assert scores[0]["sealed", "plain", "accuracy", "", ""] == accuracy
     assert accuracy != 9 / SIZE
     assert len(scores[0]) == len(METRICS) + 1  # and the worst group: no slices, no gap
-    board = matrix.score_matrix(task).numbers
+    board = matrix.read_matrix(task).numbers
     assert board.kept_back[:, 0].tolist() == [False] + [True] * 33
     assert board.values[0, 0, 0] == 100 * accuracy
     client.force_login(mallory)
@@ -117,7 +117,7 @@ def test_programs_are_told_what_is_rounded(client, task, version, hand_in):
     models = [hand_in(UserFactory(), version, ["neutral"] * SIZE, name=n) for n in ("a", "b")]
     for model in models:
         queued_run(model, open_version)
-        execute(claim_next())
+        execute_run(claim_next_run())
     expected = {"sealed": True, "open": False}
 
     def read(path):
@@ -147,7 +147,7 @@ def test_many_accounts_learn_the_bound_each(version, hand_in):
         for person in people
     ]  # fmt: skip
     shown = sum(bool(told(model)) for model in models)
-    assert shown == len(people) * describe_disclosure(version).results
+    assert shown == len(people) * describe_disclosure(version).max_results
 
 
 def test_what_was_withdrawn_or_failed_counts_as_it_was_seen(task, version, hand_in):
@@ -158,7 +158,7 @@ def test_what_was_withdrawn_or_failed_counts_as_it_was_seen(task, version, hand_
     assert not told(hand_in(mallory, version, ["neutral"] * SIZE, name="second"))
     careful = UserFactory()
     failed = queued_run(accepted_model(task, careful), version)
-    leases.fail(claim_next(), "broke", outcome=Outcome.MODEL_ERROR)
+    leases.fail_job(claim_next_run(), "broke", outcome=Outcome.MODEL_ERROR)
     assert told(hand_in(careful, version, ["neutral"] * SIZE, name="next"))
     failed.refresh_from_db()
     assert failed.state == State.FAILED
@@ -229,7 +229,7 @@ def put_other_numbers(version):
             score.value = 1 - score.value
         score.low, score.high = score.value - 0.01, score.value + 0.02
         score.save()
-    ones = np.ones(matrix.DRAWS, dtype="<f4").tobytes()
+    ones = np.ones(matrix.DRAW_COUNT, dtype="<f4").tobytes()
     Resample.objects.filter(run__version=version).update(values=ones)
     with version.gold.open("rb") as file:
         text = gzip.decompress(file.read()).decode()
@@ -251,7 +251,7 @@ def test_no_door_tells_more_than_the_rounded_scores(client, task, version, hand_
     renew_boards()
     assert not Resample.objects.exists()
     for run in EvaluationRun.objects.filter(suite=Suite.PLAIN):  # from before sets were sealed
-        Resample.objects.create(run=run, metric="accuracy", values=bytes(4 * matrix.DRAWS))
+        Resample.objects.create(run=run, metric="accuracy", values=bytes(4 * matrix.DRAW_COUNT))
     before = [*doors(client, task, models, (alice, bob, None))]
     assert {status for *_, status, _ in before} <= {200, 302, 401, 404}
     right = [row.gold for row in read_set_rows(version)]
@@ -286,7 +286,7 @@ def test_what_was_kept_back_is_shown_once_the_answers_are_public(task, version, 
     assert [bool(told(model)) for model in models] == [True, False]
     EvaluationSet.objects.update(answers_public=True)
     assert all(told(model)["sealed", "plain", "accuracy", "", ""] == 1 / 3 for model in models)
-    assert not matrix.score_matrix(task).numbers.kept_back.any()
+    assert not matrix.read_matrix(task).numbers.kept_back.any()
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_the_owner_of_a_model_does_not_read_examples_in_its_log(client, task, mo
     run_with(monkeypatch, runner)
     model = accepted_model(task, owner)
     run = queued_run(model, version)
-    execute(claim_next())
+    execute_run(claim_next_run())
     api_client = APIClient()
     api_client.force_authenticate(owner)
     client.force_login(owner)
@@ -350,4 +350,4 @@ def test_perturbed_runs_count_in_the_bits_where_they_may_know_the_answer(db):
         ("squad_f1", "exact_match", "worst_group", "worst_kind", "fairness", "robustness"),
         side_runs=2,
     )
-    assert select_readable([])
+    assert build_readable_condition([])

@@ -4,7 +4,7 @@
 
 import pytest
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
@@ -17,10 +17,10 @@ from tests.support.policies import rederive
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Policy, Vote
 from validation.decisions.jobs import refit_second_opinions
-from validation.decisions.policy_preview import preview
-from validation.decisions.second_opinion import second_opinion
+from validation.decisions.policy_preview import preview_policy
+from validation.decisions.second_opinion import compute_second_opinion
 from validation.models import Consensus, QueueItem, RoundPolicy
-from validation.rates.agreement import MOST_CHOICES
+from validation.rates.agreement import MAX_CHOICES
 from validation.rates.rates import Undefined
 
 POLICY = Policy("dawid-skene", threshold=0.9)
@@ -29,7 +29,7 @@ POLICY = Policy("dawid-skene", threshold=0.9)
 def test_the_policy_decides_by_the_posterior(client, nli, bob, judged):
     rederive(round=nli, policy=POLICY)
     assert Consensus.objects.filter(state="decided").count() == 20
-    found = second_opinion(nli)
+    found = compute_second_opinion(nli)
     for row in Consensus.objects.all():
         best = max(found.posteriors[row.pk], key=found.posteriors[row.pk].get)
         assert row.label == best
@@ -37,7 +37,9 @@ def test_the_policy_decides_by_the_posterior(client, nli, bob, judged):
     example = write(nli, bob, 50)
     client.force_login(judged[0])
     judge(client, "label:entailment", **HTMX)
-    live = RoundPolicy.objects.get().fitted.posterior([(annotator_of(judged[0]).pk, "entailment")])
+    live = RoundPolicy.objects.get().fitted_model.compute_posterior(
+        [(get_annotator(judged[0]).pk, "entailment")]
+    )
     now = Consensus.objects.get(pk=example.pk)
     assert (now.state == "decided") == (live["entailment"] >= POLICY.threshold)
     client.force_login(judged[1])
@@ -57,8 +59,8 @@ def test_who_says_the_same_of_everything_decides_little(client, nli, bob, judged
 
 
 def test_owners_see_whom_the_model_believes(nli, judged):
-    found = second_opinion(nli)
-    assert found.validators[0].annotator == annotator_of(judged[3])
+    found = compute_second_opinion(nli)
+    assert found.validators[0].annotator == get_annotator(judged[3])
     worst, *_, best = found.validators
     assert worst.reliability < best.reliability
     assert worst.confusion["entailment"]["neutral"] > 0.5 > best.confusion["entailment"]["neutral"]
@@ -66,36 +68,36 @@ def test_owners_see_whom_the_model_believes(nli, judged):
 
 
 def test_without_labels_nothing_is_decided(nli, bob):
-    assert isinstance(second_opinion(nli), Undefined)
+    assert isinstance(compute_second_opinion(nli), Undefined)
     voted(write(nli, bob), Vote(verdict="flagged"), by=[UserFactory()])
     rederive(round=nli, policy=POLICY)
-    assert RoundPolicy.objects.get().fitted is None
+    assert RoundPolicy.objects.get().fitted_model is None
     assert Consensus.objects.get().state == "undecided"
 
 
-@pytest.mark.parametrize(("labels", "decided"), [(2, 61), (MOST_CHOICES + 1, 0)])
+@pytest.mark.parametrize(("labels", "decided"), [(2, 61), (MAX_CHOICES + 1, 0)])
 def test_a_preview_decides_as_applying_the_policy_does(nli, bob, labels, decided):
     people = [UserFactory() for _ in range(3)]
     for number in range(61):
         vote = Vote(f"label {number % labels}")
         voted(write(nli, bob, number), vote, vote, vote, by=people)
-    shown = preview(nli, POLICY)
+    shown = preview_policy(nli, POLICY)
     assert shown.changed == decided
     rederive(round=nli, policy=POLICY)
     stored = Consensus.objects.filter(state="decided").in_bulk()
     assert len(stored) == decided
     assert all(stored[pk].label == after.label for pk, (_, after) in shown.first.items())
-    assert preview(nli, POLICY).changed == 0
+    assert preview_policy(nli, POLICY).changed == 0
 
 
 def test_the_model_is_refitted_when_votes_have_come(nli, bob, judged):
     rederive(round=nli, policy=POLICY)
-    before = RoundPolicy.objects.get().fitted
+    before = RoundPolicy.objects.get().fitted_model
     assert refit_second_opinions() == 0
     for number in range(100, 103):
         voted(write(nli, bob, number), ENTAILMENT, ENTAILMENT, ENTAILMENT, by=judged)
     refit_second_opinions()
-    now = RoundPolicy.objects.get().fitted
+    now = RoundPolicy.objects.get().fitted_model
     assert (before.votes, now.votes) == (80, 89)
     assert Consensus.objects.filter(state="decided", label="entailment").count() == 13
 
@@ -107,9 +109,9 @@ def test_owners_read_it_and_nobody_else(client, alice, bob, nli, judged):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     client.force_login(alice)
     page = client.get(url).text
-    assert "Nowhere." in page
-    assert page.index(annotator_of(judged[3]).pseudonym) < page.index(
-        annotator_of(judged[0]).pseudonym
+    assert 'id="no-disagreements"' in page
+    assert page.index(get_annotator(judged[3]).pseudonym) < page.index(
+        get_annotator(judged[0]).pseudonym
     )
     rederive(round=nli, policy=Policy("plurality"))
     wrong = Consensus.objects.filter(label="entailment").first()
@@ -118,6 +120,16 @@ def test_owners_read_it_and_nobody_else(client, alice, bob, nli, judged):
     Consensus.objects.all().delete()
     judged_away = client.get("/own/nli/rounds/9/second-opinion/")
     assert judged_away.status_code == 404
+
+
+def test_each_judge_has_a_square(client, alice, nli, judged):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    client.force_login(alice)
+    page = client.get("/own/nli/rounds/1/second-opinion/")
+    labels = len(page.context["model"].labels)
+    judges = len(page.context["validators"])
+    assert page.text.count('class="square"') == judges > 0
+    assert page.text.count('<rect class="heat-') == judges * labels**2
 
 
 def test_without_votes_the_page_says_why(client, alice, nli):

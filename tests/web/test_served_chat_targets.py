@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from evaluation.contract import Outcome
-from evaluation.isolation.sandbox.limits import CHAT_CALLS
+from evaluation.isolation.sandbox.limits import CHAT_CALL_LIMITS
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next, request_missing_runs
+from evaluation.runs.execute import execute_run
+from evaluation.runs.services import claim_next_run, request_missing_runs
 from tasks.models import TargetModel
 from tests.support.chat_models import (  # noqa: F401
     _asks_this_machine,
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db(transaction=True)  # what calls cost is noted
 @pytest.fixture
 def task(monkeypatch):
     """Nobody waits between two tries of a call."""
-    patient = replace(CHAT_CALLS, longest_wait_seconds=0.0)
-    monkeypatch.setattr("evaluation.runs.runners.CHAT_CALLS", patient)
+    patient = replace(CHAT_CALL_LIMITS, longest_wait_seconds=0.0)
+    monkeypatch.setattr("evaluation.runs.runners.CHAT_CALL_LIMITS", patient)
     return RoundFactory(task=TaskFactory(code="nli")).task
 
 
@@ -40,8 +40,8 @@ def target(task, request):
 def evaluated(task):
     """As the sweep asks for it, and workers do it."""
     request_missing_runs()
-    while run := claim_next():
-        execute(run)
+    while run := claim_next_run():
+        execute_run(run)
     return EvaluationRun.objects.filter(submission__task=task)
 
 

@@ -8,7 +8,7 @@ from oidc_provider_mock import run_server_in_thread
 
 from core.accounts.models import ApiToken, LogEntry, User
 from core.accounts.tokens import create_token
-from core.env import ROLES, EnvError, env_roles
+from core.env import ROLES, EnvError, read_env_roles
 from dynabench import sign_in
 from tasks.models import TaskMember
 from tests.support.factories import PASSWORD, UserFactory
@@ -57,7 +57,7 @@ def test_who_comes_by_the_provider_gets_an_account_and_the_roles_of_their_groups
     user = User.objects.get(email="mo@example.org")
     assert client.get("/").wsgi_request.user == user
     assert (user.has_usable_password(), user.is_superuser) == (False, False)
-    assert TaskMember.objects.standing().get(user=user).role == "owner"
+    assert TaskMember.objects.select_effective().get(user=user).role == "owner"
     for groups, role, administers in ((["linguists", "ops"], "judge", True), (["x"], None, False)):
         client.logout()
         come(client, oidc, "mo@example.org", *groups)
@@ -142,11 +142,11 @@ def test_a_provider_that_hangs_is_down(client, oidc, monkeypatch):
 
 def test_roles_of_groups_are_read_or_the_start_stops(monkeypatch):
     monkeypatch.setenv("OIDC_ROLES", "ops=administrator, a=b=nli:owner,ops=qa:judge")
-    assert env_roles("OIDC_ROLES") == {
+    assert read_env_roles("OIDC_ROLES") == {
         "ops": [("", "administrator"), ("qa", "judge")], "a=b": [("nli", "owner")]
     }  # fmt: skip
     for wrong in ("ops", "ops=owner", "ops=nli:king", "=nli:owner", "ops=:owner"):
         monkeypatch.setenv("OIDC_ROLES", wrong)
         with pytest.raises(EnvError, match="OIDC_ROLES"):
-            env_roles("OIDC_ROLES")
+            read_env_roles("OIDC_ROLES")
     assert {*ROLES} == {*TaskMember.Role.values}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from annotation.refusals import CapReached
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tests.support.factories import UserFactory
 from tests.support.judging import URL, judge, write
 from tests.web.conftest import HTMX
@@ -35,17 +35,17 @@ def undo_all(validator, votes):
 
 def test_skips_of_a_day_are_bounded(as_alice, alice, waiting):
     """A ring: each account passes by twenty, and stands before the twenty-first."""
-    ring = [annotator_of(UserFactory()) for _ in range(3)]
+    ring = [get_annotator(UserFactory()) for _ in range(3)]
     for validator in ring:
         with pytest.raises(CapReached):
             skip_on(validator, waiting.task)
-        assert JudgeLease.objects.filter(validator=validator).count() == services.PASSES + 1
-    assert Skip.objects.count() == 3 * services.PASSES
+        assert JudgeLease.objects.filter(validator=validator).count() == services.MAX_PASSES + 1
+    assert Skip.objects.count() == 3 * services.MAX_PASSES
 
 
 def test_taking_back_answers_is_no_way_around(alice, waiting):
-    validator, votes = annotator_of(alice), []
-    for _ in range(services.PASSES + 5):
+    validator, votes = get_annotator(alice), []
+    for _ in range(services.MAX_PASSES + 5):
         lease = services.lease_next(validator=validator, task=waiting.task)
         vote = Vote(verdict="cannot_tell")
         votes.append(
@@ -57,7 +57,7 @@ def test_taking_back_answers_is_no_way_around(alice, waiting):
 
 
 def test_the_page_says_how_to_go_on(as_alice, alice, waiting, monkeypatch):
-    monkeypatch.setattr(services, "PASSES", 1)
+    monkeypatch.setattr(services, "MAX_PASSES", 1)
     for status in (200, 429):
         uuid = re.search(r'name="example" value="([^"]+)"', as_alice.get(URL).text)[1]
         page = as_alice.post(URL + "skip/", {"example": uuid}, **HTMX)

@@ -104,5 +104,5 @@ def test_the_dashboard_shows_what_calls_cost(as_alice, busy):  # noqa: F811
     note(RoundTarget(round=busy, target=target), 3, 4)
     assert sum_uses_in_round(busy)[0]["cost"] == pytest.approx(6)
     page = as_alice.get(reverse("own:dashboard", args=[busy.task.code]))
-    assert "Calls of chat" in page.text
+    assert 'data-uses="chat"' in page.text
     assert "6.00" in page.text

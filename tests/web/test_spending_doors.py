@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from evaluation.jobs import evaluate_next
 from evaluation.models import Submission
-from evaluation.runs.services import ensure_targets
+from evaluation.runs.services import ensure_target_submissions
 from evaluation.training.next_target import _ask_old_model
-from evaluation.training.trainer import LocalTrainer
+from evaluation.training.trainer_protocol import LocalTrainer
 from leaderboard.models import Battle, Contestant
 from tasks.models import ModelUse, RoundTarget, TargetModel
 from tasks.targets.ask_before_opening import SilentTargets, ask_targets
@@ -67,7 +67,7 @@ def practise(target, url="/t/nli/try/"):
 
 
 def fool(target):
-    ensure_targets(target.task)
+    ensure_target_submissions(target.task)
     practise(target, url_of(Submission.objects.get(target=target), "try/"))
 
 
@@ -85,7 +85,7 @@ def open_round(target):
 class Shape:
     answer: str = "label"
 
-    def inputs(self, row):
+    def select_inputs(self, row):
         return row
 
 
@@ -122,7 +122,7 @@ def test_who_has_spent_all_is_not_asked(target, server, door):
 def test_a_battle_costs_both_models(server):
     task = battle_arena(models={})
     TargetModel.objects.all().delete()
-    voter = annotator_of(UserFactory())
+    voter = get_annotator(UserFactory())
     for model in HEARD:
         target = priced(task, server, model, requests_a_day=1)
         Contestant.objects.create(task=task, name=model, target=target, is_live=True)
@@ -131,7 +131,7 @@ def test_a_battle_costs_both_models(server):
     failed = send(task, voter)
     assert (failed.state, failed.failure, len(server.seen)) == ("failed", "spent", 2)
     owner = signed_in(UserFactory(is_superuser=True))
-    assert "Calls of useless" in owner.get("/own/duel/arena/").text
+    assert 'data-uses="useless"' in owner.get("/own/duel/arena/").text
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def spent_arena(server):
 
 def test_battles_draw_no_model_that_has_spent_all(spent_arena):
     for _ in range(9):
-        send(spent_arena, annotator_of(UserFactory()))
+        send(spent_arena, get_annotator(UserFactory()))
     assert not Battle.objects.filter(left__name="spent").exists()
     assert not Battle.objects.filter(right__name="spent").exists()
     assert Battle.objects.count() == 9
@@ -178,7 +178,7 @@ def test_a_turn_is_counted_and_so_is_one_that_broke_off(db, settings, alice):
 def test_an_evaluation_is_counted_and_stops_when_all_is_spent(nli, server, settings, tmp_path):
     settings.MEDIA_ROOT = tmp_path
     target = priced(nli.task, server, requests_a_day=6)
-    model = next(one for one in ensure_targets(nli.task) if one.target == target)
+    model = next(one for one in ensure_target_submissions(nli.task) if one.target == target)
     version = set_version(nli.task, may_leave=True)
     ends = []
     for number in (1, 2):

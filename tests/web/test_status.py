@@ -3,6 +3,7 @@
 import pytest
 from django.core.cache import cache
 from django.db import OperationalError
+from django.utils import timezone
 
 from core.accounts.models import LogEntry
 from core.jobs.models import Incident
@@ -36,7 +37,7 @@ def test_it_tells_what_answers_and_what_waits(client, nli, monkeypatch, django_a
     assert {job.waiting for said, job in found.context["jobs"]} == {0, 1}
     assert "Secret plan" not in found.text
     for _ in range(FAILURES_TO_OPEN):
-        Breaker(cache, str(target.pk)).failed(EndpointError("It is away.", reason="down"))
+        Breaker(cache, str(target.pk)).note_failed_call(EndpointError("It is away.", reason="down"))
     monkeypatch.setattr(status, "count_facts", away)
     with django_assert_num_queries(0):
         found = client.get("/status/")
@@ -50,6 +51,38 @@ def test_a_model_server_that_is_away_is_told_before_anybody_writes(client, nli, 
     settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
     type(scripted_target(nli)).objects.update(url="", source="weights")
     assert dict(client.get("/status/").context["tasks"]) == {nli.task.name: True}
+
+
+def states_of(page):
+    return [name for name in ("all-up", "models-down", "database-down") if f'id="{name}"' in page]
+
+
+def test_one_line_says_whether_everything_is_up(client, nli, settings, monkeypatch):
+    target = scripted_target(nli)
+    assert states_of(client.get("/status/").text) == ["all-up"]
+    note = Incident.objects.create(title="Slow", began_at=timezone.now())
+    cache.clear()
+    assert states_of(client.get("/status/").text) == []
+    note.ended_at = timezone.now()
+    note.save()
+    settings.MODEL_SERVER_URL = "http://127.0.0.1:1"
+    type(target).objects.update(url="", source="weights")
+    cache.clear()
+    assert states_of(client.get("/status/").text) == ["models-down"]
+    monkeypatch.setattr(status, "count_facts", away)
+    assert states_of(client.get("/status/").text) == ["database-down"]
+
+
+def test_past_incidents_stay_listed(client, nli):
+    for number in range(12):
+        note = Incident.objects.create(title=f"Note {number}.", began_at=timezone.now())
+        if number:
+            Incident.objects.filter(pk=note.pk).update(ended_at=timezone.now())
+    found = client.get("/status/")
+    assert [note.title for note in found.context["past_incidents"]] == [
+        f"Note {number}." for number in range(11, 1, -1)
+    ]
+    assert found.text.split('id="incidents"')[1].count("<h3") == 10
 
 
 def test_who_is_signed_in_reads_it_without_a_database(as_alice, nli, monkeypatch):

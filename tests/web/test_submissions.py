@@ -13,7 +13,7 @@ from django.db import connections
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.data.encryption import decrypt
 from core.errors import Refused
 from dynabench.people.deletion.services import delete_person, purge_deleted
@@ -234,14 +234,14 @@ def test_an_embargoed_model_is_published_on_its_day_once_it_has_a_score(task, al
     tomorrow = today + timedelta(days=1)
     submissions.set_publish_on(submission=submission, actor=alice, day=tomorrow)
     Submission.objects.update(state=State.DONE)
-    assert submissions.publish_due() == 0
+    assert submissions.publish_due_models() == 0
     with time_machine.travel(timezone.now() + timedelta(days=1), tick=False):
-        assert submissions.publish_due() == 0  # without a score there is nothing to show
+        assert submissions.publish_due_models() == 0  # without a score there is nothing to show
         EvaluationRun.objects.create(
             submission=submission, version=version, state=State.DONE, outcome="ok"
         )
-        assert submissions.publish_due() == 1
-        assert submissions.publish_due() == 0
+        assert submissions.publish_due_models() == 1
+        assert submissions.publish_due_models() == 0
     submission.refresh_from_db()
     assert (submission.is_published, submission.publish_on) == (True, None)
     with pytest.raises(Refused):
@@ -327,7 +327,7 @@ def test_who_leaves_takes_their_models_along(
     mine, theirs = scored(task, alice, version), hand_in(task, bob)
     mine.file.save("model.tar", ContentFile(b"weights"))
     piece = uploaded(alice).pieces.get().file.name
-    told = json.loads("".join(export_person(alice, annotator_of(alice))))
+    told = json.loads("".join(export_person(alice, get_annotator(alice))))
     assert [one["name"] for one in told["models"]] == ["Model 1"]
     assert told["uploads"][0]["file_name"] == "model.zip"
     with django_capture_on_commit_callbacks(execute=True):

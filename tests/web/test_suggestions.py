@@ -9,7 +9,7 @@ from django.db import connection
 from annotation.aids import suggestions
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Round
 from tasks.targets.circuit_breaker import breaker
 from tasks.targets.connect import get_generator_endpoint
@@ -50,7 +50,7 @@ def test_a_suggestion_is_shown_with_its_source_and_three_answers(as_alice, muse,
     assert 'value="suggestion"' in as_alice.get("/t/nli/write/").text
     response = want(as_alice, "suggestion", **headers)
     assert response.status_code == 200
-    assert "autofocus>A suggestion<" in response.text
+    assert 'id="suggestion"' in response.text
     assert MUSE in response.text
     assert "model muse" in response.text
     for name in ("use", "edit", "ignore"):
@@ -66,7 +66,7 @@ def test_a_text_that_is_taken_stands_in_the_form(as_alice, muse, headers, action
     want(as_alice, "suggestion", **headers)
     response = want(as_alice, action, **headers)
     assert f">\n{MUSE}</textarea>" in response.text
-    assert "A suggestion<" not in response.text
+    assert 'id="suggestion"' not in response.text
     box = re.search(r"<textarea[^>]*>", response.text)[0]
     assert ("autofocus" in box) == (action == "edit")
     button = re.search(r'<button id="submit"[^>]*>', response.text)[0]
@@ -77,7 +77,7 @@ def test_a_text_that_is_taken_stands_in_the_form(as_alice, muse, headers, action
 def test_a_text_that_is_ignored_changes_nothing(as_alice, muse, headers):
     want(as_alice, "suggestion", **headers)
     response = want(as_alice, "ignore", text="My very own text", **headers)
-    assert "put aside" in response.text
+    assert 'id="suggestion-ignored"' in response.text
     assert MUSE not in response.text
     assert "My very own text</textarea>" in as_alice.get("/t/nli/write/").text
     assert Suggestion.objects.get().action == "ignore"
@@ -158,13 +158,13 @@ def test_a_task_whose_generator_is_not_set_up_says_so_calmly(as_alice, muse):
 
 
 def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
-    counted, count = Event(), breaker.Breaker.failed
+    counted, count = Event(), breaker.Breaker.note_failed_call
 
     def failed(self, error):
         count(self, error)
         counted.set()
 
-    monkeypatch.setattr(breaker.Breaker, "failed", failed)
+    monkeypatch.setattr(breaker.Breaker, "note_failed_call", failed)
     monkeypatch.setattr(suggestions, "SUGGEST_SECONDS", 0.05)
     muse.options = {**muse.options, "delay": 30}
     muse.save()
@@ -182,7 +182,7 @@ def test_after_three_failures_a_generator_is_left_alone(as_alice, muse, monkeypa
         return ask(self, batch, deadline_seconds=deadline_seconds)
 
     monkeypatch.setattr(ScriptedEndpoint, "predict", counted)
-    monkeypatch.setattr(breaker, "FIRST_PAUSE", 60)
+    monkeypatch.setattr(breaker, "FIRST_PAUSE_SECONDS", 60)
     muse.options = {"fail": "down"}
     muse.save()
     answers = [want(as_alice, "suggestion", **HTMX).status_code for _ in range(5)]
@@ -203,7 +203,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
         seen.append((one, inputs, connection.in_atomic_block))
         raise EndpointError("no", reason="down")
 
-    monkeypatch.setattr(suggestions, "generate", generate)
+    monkeypatch.setattr(suggestions, "request_generated_text", generate)
     client.force_login(UserFactory())
     form = open_form(client, "/t/sentiment/write/") | {"want": "suggestion"}
     Assignment.objects.update(goal="negative")
@@ -211,7 +211,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
     ((one, inputs, in_transaction),) = seen
     assert (one, in_transaction) == (asked, False)
     endpoint = get_generator_endpoint(one)
-    sent = endpoint._config.select(inputs)
+    sent = endpoint._config.select_fields(inputs)
     goal = round.task.config.goal.text.replace("{label}", "negative")
     assert sent == {"prompt": "The soup was warm.", "goal": goal}
 
@@ -219,7 +219,7 @@ def test_it_is_asked_outside_of_any_transaction_for_context_and_goal_alone(
 def test_three_for_a_passage_and_as_many_a_day_as_tries(as_alice, alice, nli, muse):
     answers = [want(as_alice, "suggestion", **HTMX) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200] * 3 + [429]
-    assert "3 suggestions here" in answers[-1].text
+    assert "your 3 suggestions" in answers[-1].text
     as_alice.post("/t/nli/write/next/", {"want": "passage"})
     assert want(as_alice, "suggestion", **HTMX).status_code == 200
     nli.task.config_text += "\n"
@@ -255,7 +255,7 @@ def test_in_a_sensitive_task_it_is_shielded(as_alice, hate):
 
 
 def test_the_limits_hold_for_the_task_alone(alice, nli, muse):
-    assignment = assign(annotator=annotator_of(alice), round=nli)
+    assignment = assign(annotator=get_annotator(alice), round=nli)
     for _ in range(suggestions.MAX_PER_PASSAGE):
-        suggestions.suggest(assignment)
+        suggestions.create_suggestion(assignment)
     assert {one.text for one in assignment.suggestions.all()} == {MUSE}

@@ -14,7 +14,7 @@ from annotation.context_picking import challenges
 from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, ShownExample
 from core.accounts.models import Annotator
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.data import adaptive_cache
 from evaluation.models import Dataset, DatasetItem
 from tasks.models import Round
@@ -40,7 +40,7 @@ WANT = {"want": "examples"}
 @pytest.fixture
 def mine(alice, nli):
     """What Alice works on: the first context."""
-    assignment = assign(annotator=annotator_of(alice), round=nli)
+    assignment = assign(annotator=get_annotator(alice), round=nli)
     assignment.context = nli.contexts.first()
     assignment.save()
     return assignment
@@ -49,7 +49,9 @@ def mine(alice, nli):
 def texts(assignment):
     assignment.worked = None
     choose_gallery_examples(assignment)
-    return {words for one in list_gallery_examples(assignment) for name, words in one.written[:1]}
+    return {
+        words for one in list_gallery_examples(assignment) for name, words in one.written_fields[:1]
+    }
 
 
 def test_examples_come_when_they_are_asked_for(as_alice, mine, nli):
@@ -87,7 +89,7 @@ def test_examples_come_when_they_are_asked_for(as_alice, mine, nli):
 def test_only_valid_ones_of_others_about_other_contexts(mine, nli, alice, bob):
     same = earlier_round(nli).contexts.get(digest=mine.context.digest)
     released_example(nli, text="It may be shown.")
-    released_example(nli, author=annotator_of(alice), text="My own.")
+    released_example(nli, author=get_annotator(alice), text="My own.")
     released_example(nli, context=same, text="About this context.")
     released_example(nli, text="A program's.", by_program=True)
     released_example(nli, text="Retracted.", retracted_at=timezone.now())
@@ -138,20 +140,22 @@ def test_a_release_that_failed_publishes_nothing(mine, nli):
 
 
 def test_at_most_five_about_as_many_contexts_and_the_same_again(mine, nli):
-    contexts = ContextFactory.create_batch(example_gallery.MAX_SHOWN, round=earlier_round(nli))
+    contexts = ContextFactory.create_batch(
+        example_gallery.MAX_GALLERY_EXAMPLES, round=earlier_round(nli)
+    )
     for number in range(20):
         released_example(nli, context=contexts[number % 5], text=f"Idea {number}.")
     choose_gallery_examples(mine)
     chosen = list(mine.worked)
     assert (
         len(Example.objects.filter(pk__in=chosen).values("context").distinct())
-        == example_gallery.MAX_SHOWN
+        == example_gallery.MAX_GALLERY_EXAMPLES
     )
     released_example(nli, text="A new one.")
     choose_gallery_examples(mine)
     assert mine.worked == chosen
     Example.objects.filter(pk=chosen[0]).update(retracted_at=timezone.now())
-    assert len(list_gallery_examples(mine)) == example_gallery.MAX_SHOWN - 1
+    assert len(list_gallery_examples(mine)) == example_gallery.MAX_GALLERY_EXAMPLES - 1
 
 
 def test_every_example_has_its_turn(nli):
@@ -285,13 +289,13 @@ def test_a_challenge_that_is_no_more_is_neither_shown_nor_stored(as_alice, mine,
 def offered(round, people=20):
     names = set()
     for person in UserFactory.create_batch(people):
-        names.add(assign(annotator=annotator_of(person), round=round).challenge)
+        names.add(assign(annotator=get_annotator(person), round=round).challenge)
     return names
 
 
 def test_the_challenge_with_the_fewest_verified_examples_comes_first(nli, monkeypatch):
-    monkeypatch.setattr(adaptive_cache, "KEPT", timedelta(0))
-    monkeypatch.setattr(adaptive_cache, "KEPT_TIMES", 0)
+    monkeypatch.setattr(adaptive_cache, "MIN_CACHE_TIME", timedelta(0))
+    monkeypatch.setattr(adaptive_cache, "CACHE_TIME_FACTOR", 0)
     assert offered(nli) == {"counting", "negation", "several_steps"}
     for name in ("counting", "counting", "negation"):
         worked_example(nli, challenge=name)
@@ -318,7 +322,7 @@ def test_a_challenge_stays_with_the_passage_and_comes_in_every_way_of_writing(as
     as_alice.get("/t/nli/write/")
     as_alice.post("/t/nli/write/next/", {"want": "goal"})
     assert Assignment.objects.get().challenge == first.challenge
-    released_example(nli, author=annotator_of(bob))
+    released_example(nli, author=get_annotator(bob))
     as_alice.post("/t/nli/write/next/", {"want": "edit"})
     current = Assignment.objects.get(left_at__isnull=True)
     assert current.parent
@@ -333,7 +337,7 @@ def test_one_class_makes_an_aid_on_the_page(as_alice, nli):
         "place": 50,
         "template": "annotation/ideas/_suggestion_or_none.html",
         "is_allowed": lambda self, config: True,
-        "give": lambda self, assignment, want, typed: given.append(want),
+        "provide_help": lambda self, assignment, aid_name, typed: given.append(aid_name),
     }
     with registered_for_now():
         type("Word", (Aid,), parts, name="word")

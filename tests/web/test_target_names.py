@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from core.errors import Refused
 from evaluation.training.services import find_free_name
-from serving.errors import ServingError, UnknownError
+from serving.errors import NotFoundError, ServingError
 from serving.registry import ModelRegistry
 from tasks.models import TargetModel, TaskMember
 from tasks.rounds.loop import register_target
@@ -112,14 +112,14 @@ def test_the_model_server_knows_targets_of_one_name_apart(registry, tasks, monke
     assert find_registered_spec("mine").source == "model-0"  # for who names no task
     assert find_registered_spec("0/mine") is None
     loaded = []
-    monkeypatch.setattr(registry, "_load", lambda entry: loaded.append(entry.spec.source))
+    monkeypatch.setattr(registry, "_load_entry", lambda entry: loaded.append(entry.spec.source))
     for task in tasks:
         with pytest.raises(ServingError):  # it is being loaded
             registry.get("mine", task.pk)
-    registry.load_new()
+    registry.load_new_models()
     while len(loaded) < 2:
         pass
     assert sorted(loaded) == sources  # each once, whoever asks first
-    assert registry.known_names(first.pk) == registry.known_names(second.pk) == ["mine"]
-    with pytest.raises(UnknownError):
+    assert registry.list_known_names(first.pk) == registry.list_known_names(second.pk) == ["mine"]
+    with pytest.raises(NotFoundError):
         registry.get("mine", first.pk + second.pk)

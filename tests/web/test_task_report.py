@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Example
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.models import Round
 from tests.support.task_reports import (
     by,
@@ -24,8 +24,8 @@ from tests.support.task_reports import (
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.models import Consensus
-from validation.rates.agreement import ALL_THE_SAME
-from validation.statistics.report import NO_AUTHOR, NO_VOTES
+from validation.rates.agreement import SAME_LABEL_REASON
+from validation.statistics.report import NO_AUTHOR_REASON, NO_VOTES_REASON
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 
@@ -81,9 +81,9 @@ def test_what_cannot_be_computed_says_why(mood):
     assert second["notes"] == {
         "fooled": second["notes"]["mer"],
         "mer": second["notes"]["mer"],
-        "fleiss_kappa": ALL_THE_SAME,
-        "krippendorff_alpha": ALL_THE_SAME,
-        "authors": NO_AUTHOR,
+        "fleiss_kappa": SAME_LABEL_REASON,
+        "krippendorff_alpha": SAME_LABEL_REASON,
+        "authors": NO_AUTHOR_REASON,
     }
     assert (second["verified_fooled"], second["vmer"]["value"]) == (1, 1 / 2)
     assert second["validators"] == 5  # three known ones and two votes of unknown people
@@ -140,7 +140,7 @@ def test_an_empty_round(db, nli):
     first = report("nli")["rounds"][0]
     assert (first["collected"], first["votes"], first["consensus_labels"]) == (0, 0, {"none": 0})
     assert first["notes"]["vmer"] == "no examples"
-    assert first["notes"]["majority_share"] == NO_VOTES
+    assert first["notes"]["majority_share"] == NO_VOTES_REASON
 
 
 def test_the_number_of_queries_does_not_grow(mood, tmp_path):
@@ -162,7 +162,7 @@ def test_in_words(mood):
     text = words(mood)
     assert "vmer                 0.2000 (" in text
     assert "consensus labels     negative 2, positive 1, none 1" in text
-    assert f"authors              – ({NO_AUTHOR})" in text
+    assert f"authors              – ({NO_AUTHOR_REASON})" in text
 
 
 def test_what_there_is_is_named(mood):
@@ -175,7 +175,7 @@ def test_what_there_is_is_named(mood):
 
 
 def test_authors_who_judge_are_two_roles(mood, alice):
-    annotator = annotator_of(alice)
+    annotator = get_annotator(alice)
     Example.objects.filter(uid="c1").update(annotator=annotator)
     assert report(mood)["rounds"][1]["authors"] == 1
 

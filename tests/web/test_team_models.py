@@ -16,7 +16,7 @@ from evaluation.submissions.services import find_files, find_remaining_quota
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.selectors import find_membership
 from evaluation.test_sets.shown_scores import decide_if_shown
-from leaderboard.board.matrix import score_matrix
+from leaderboard.board.matrix import read_matrix
 from tests.support.submissions import (
     answered,
     make_set,
@@ -133,7 +133,7 @@ def test_members_read_no_right_answers_of_a_sealed_set(model, mate, task, client
 
 
 def board_names(task, user):
-    return {(one.name, one.team) for one in score_matrix(task, user).models}
+    return {(one.name, one.team) for one in read_matrix(task, user).models}
 
 
 def test_the_board_names_the_team(model, task, owner, mate, client):
@@ -237,7 +237,7 @@ def test_predictions_of_a_team_are_another_model_than_ones_own(task, owner, team
     alone = Submission.objects.create(**columns)
     of_team = Submission.objects.create(**columns, team=team)
     assert [[*find_files(one)] for one in (alone, of_team)] == [[alone], [of_team]]
-    assert len(score_matrix(task, owner).models) == 2
+    assert len(read_matrix(task, owner).models) == 2
 
 
 def test_results_on_sealed_sets_are_counted_by_team(task, owner, mate, team):

@@ -76,7 +76,7 @@ def test_what_cannot_be_invited(owner, team, email, field):
 
 
 def test_a_team_has_at_most_as_many_members(owner, team, monkeypatch):
-    monkeypatch.setattr(services, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(services, "MAX_MEMBERS", 2)
     with pytest.raises(Refused):
         services.invite_member(team=team, actor=owner, email="third@example.com")
 

@@ -22,7 +22,7 @@ CODES = [code for code, one in load_templates().items() if one.config.kind != "a
 
 def wrong_answer(config, context, inputs):
     """What a model answers that is fooled by these inputs."""
-    answer = config.component(config.answer_field)
+    answer = config.get_component(config.answer_field)
     if answer.labels:
         return next(one for one in answer.values if one != inputs[answer.name])
     if answer.type == "span":
@@ -36,14 +36,16 @@ def stored_value(task, component, value):
     """A value of a context, with the files that it names; a plain one where none is known."""
     if component.is_media:
         return media.stored(task, component.type)
-    return value if value is not None else component.kind.stand_in(component) or "Some text."
+    return (
+        value if value is not None else component.kind.build_placeholder(component) or "Some text."
+    )
 
 
 def typed(config, form, context, inputs):
     """What the write page sends of these inputs."""
     sent = {one.html_name: one.value() for one in form if one.value() not in (None, False)}
     for name, value in inputs.items():
-        component = config.component(name)
+        component = config.get_component(name)
         if component.type == "spans":
             value = "\n".join(f"{one['text']} @{one['start']} = {one['tag']}" for one in value)
         elif component.type == "span":
@@ -57,7 +59,7 @@ def typed(config, form, context, inputs):
 @pytest.mark.parametrize("code", CODES)
 def test_a_template_is_opened_written_and_judged(settings, ada, own_storage, code):
     settings.NEW_TASKS = "everybody"
-    task = make_task(maker=ada, code="mine", name="Mine", source=load_templates()[code])
+    task = make_task(creator=ada, code="mine", name="Mine", source=load_templates()[code])
     # A scripted model tells no secret, so what fooled nobody is judged, too.
     task.config_text = re.sub(r"judge_not_fooled: [\d.]+", "judge_not_fooled: 1", task.config_text)
     task.is_visible = True

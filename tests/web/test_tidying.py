@@ -12,15 +12,15 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Attempt, Suggestion
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of, log
+from core.accounts.services import get_annotator, log
 from core.errors import Refused, Unavailable
 from core.jobs import periodic
 from core.jobs.models import LastSuccess
-from core.jobs.periodic import TIDIED, tidy_daily
+from core.jobs.periodic import TIDY_WORK, tidy_daily
 from dynabench.operations.soundness.doctor import count_connections_needed
 from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.models import Submission
-from evaluation.runs.services import request_missing_runs, run_again
+from evaluation.runs.services import repeat_run, request_missing_runs
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write
@@ -71,7 +71,7 @@ def test_what_was_handed_out_and_not_used_goes_long_after_the_round():
         context = ContextFactory(round=round)
         for use in ("nothing", "attempt", "suggestion"):
             handed[days, use] = Assignment.objects.create(
-                annotator=annotator_of(UserFactory()), round=round, context=context
+                annotator=get_annotator(UserFactory()), round=round, context=context
             )
         Attempt.objects.create(
             annotator=handed[days, "attempt"].annotator, assignment=handed[days, "attempt"],
@@ -84,7 +84,7 @@ def test_what_was_handed_out_and_not_used_goes_long_after_the_round():
 
 
 def test_once_a_day_and_as_much_as_fits(monkeypatch):
-    monkeypatch.setattr(periodic, "MOST_TIDIED", 2)
+    monkeypatch.setattr(periodic, "MAX_TIDIED_ROWS", 2)
 
     def over(count: int) -> None:
         for n in range(count):
@@ -95,9 +95,9 @@ def test_once_a_day_and_as_much_as_fits(monkeypatch):
     assert [tidy_daily() for _ in range(3)] == [2, 1, 0]
     over(1)
     assert tidy_daily() == 0
-    LastSuccess.objects.filter(job=TIDIED).update(succeeded_at=days_ago(1.01))
+    LastSuccess.objects.filter(job=TIDY_WORK).update(succeeded_at=days_ago(1.01))
     assert tidy_daily() == 1
-    assert LastSuccess.objects.filter(job=TIDIED, succeeded_at__gt=days_ago(1)).exists()
+    assert LastSuccess.objects.filter(job=TIDY_WORK, succeeded_at__gt=days_ago(1)).exists()
 
 
 def test_leases_of_judges_go_once_they_take_no_place(settings, nli):
@@ -105,7 +105,7 @@ def test_leases_of_judges_go_once_they_take_no_place(settings, nli):
     example = write(nli, UserFactory())
     for days, takes_place in ((11, False), (11, True), (9, False)):
         JudgeLease.objects.create(
-            example=example, validator=annotator_of(UserFactory()), takes_place=takes_place,
+            example=example, validator=get_annotator(UserFactory()), takes_place=takes_place,
             leased_at=days_ago(days), until=days_ago(days),
         )  # fmt: skip
     tidy_daily()
@@ -132,7 +132,7 @@ def test_files_of_models_go_long_after_their_last_use(
     tidy_daily()
     assert not Submission.objects.exclude(emptied_at=None).exists()  # kept for ever by default
     settings.KEEP_MODELS_DAYS = 30
-    LastSuccess.objects.filter(job=TIDIED).delete()
+    LastSuccess.objects.filter(job=TIDY_WORK).delete()
     with django_capture_on_commit_callbacks(execute=True):
         tidy_daily()
     (emptied,) = Submission.objects.exclude(emptied_at=None)
@@ -143,7 +143,7 @@ def test_files_of_models_go_long_after_their_last_use(
     assert {run.submission for run in request_missing_runs()} >= {young, base}
     assert not old.runs.exists()
     with pytest.raises(Refused):
-        run_again(
+        repeat_run(
             run=queued_run(old, version, state="failed", outcome="infrastructure"), actor=None
         )
 

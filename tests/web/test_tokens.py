@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from core.accounts.models import ApiToken
-from core.accounts.tokens import MOST, create_token
+from core.accounts.tokens import MAX_TOKENS, create_token
 from tests.support.factories import PASSWORD
 
 TOKENS = "/account/tokens/"
@@ -58,26 +58,34 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(as_alice, told, field):
     response = as_alice.post(TOKENS, {**ASKED, **told})
     assert response.status_code == 422
     assert [*response.context["form"].errors] == [field]
-    assert 'id="error-summary"' in response.text
+    # One error is drawn at its field only. The summary is for screen readers.
+    assert 'class="error-summary single" id="error-summary"' in response.text
+    assert f'id="id_{field}_error"' in response.text
     assert told.get("days", "90") in response.text
     assert not ApiToken.objects.exists()
 
 
 def test_a_refusal_of_the_service_is_shown(as_alice, alice):
-    for number in range(MOST):
+    for number in range(MAX_TOKENS):
         make(alice, str(number))
     response = as_alice.post(TOKENS, ASKED)
     assert response.status_code == 422
-    assert f"You have {MOST} tokens" in response.text
+    assert [*response.context["form"].errors] == ["name"]
+
+
+def test_two_errors_are_listed_above_the_form(as_alice):
+    html = as_alice.post(TOKENS, {**ASKED, "name": "", "days": "0"}).text
+    assert 'class="error-summary" id="error-summary"' in html
+    assert {*re.findall(r'href="#id_(name|days)"', html)} == {"name", "days"}
 
 
 def test_revoking_asks_first(as_alice, alice):
     token = make(alice)
     address = f"{TOKENS}{token.pk}/revoke/"
-    assert "Revoke laptop?" in as_alice.get(address).text
+    assert 'id="revoke-token"' in as_alice.get(address).text
     assert ApiToken.objects.exists()
     response = as_alice.post(address, follow=True)
-    assert "laptop is revoked." in response.text
+    assert response.text.count("laptop") == 1  # in the message alone
     assert not ApiToken.objects.exists()
 
 
@@ -103,8 +111,8 @@ def test_an_end_within_two_weeks_is_said(as_alice, alice, days, warned):
     ApiToken.objects.update(expires_at=timezone.now() + timedelta(days=days))
     assert as_alice.get("/account/").context["ending"] == (["laptop"] if warned else [])
     page = as_alice.get(TOKENS).text
-    assert ("ends soon" in page) == warned
-    assert ("has ended" in page) == (days < 0)
+    assert ('class="chip held"' in page) == warned
+    assert ('class="chip danger"' in page) == (days < 0)
 
 
 def test_the_account_and_the_submit_page_lead_there(as_alice, nli):

@@ -11,8 +11,8 @@ from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judging import answered, write
 from tests.support.writing import signed_in
-from validation.imports.tool_files import HISTORY, LAYOUTS
-from validation.judging.blind_services import begin_blind
+from validation.imports.tool_files import HISTORY_LAYOUT, LAYOUTS
+from validation.judging.blind_services import begin_blind_judging
 from validation.models import QueueItem, Validation
 
 IMPORT = "/own/nli/rounds/2/import/"
@@ -67,14 +67,17 @@ def test_a_round_goes_out_and_comes_back_with_its_votes(owner, nli, judged, layo
         rows = map(json.loads, content.splitlines())
         content = "\n".join(json.dumps({"id": n, **row}) for n, row in enumerate(rows)).encode()
     page = preview(owner, layout, content, name)
-    assert (page.status_code, page.context["brought"].summary.new) == (200, 2)
+    assert (page.status_code, page.context["brought"].summary.new_count) == (200, 2)
     assert not Example.objects.filter(round__number=2).exists()
     assert store(owner, page).url == "/own/nli/"
     votes = Validation.objects.filter(example__round__number=2)
     assert sorted(votes.values_list("label", flat=True)) == ["entailment", "neutral", "neutral"]
     assert all(votes.values_list("is_imported", flat=True))
     again = preview(owner, layout, content, name)
-    assert (again.context["brought"].summary.new, again.context["brought"].summary.known) == (0, 2)
+    assert (
+        again.context["brought"].summary.new_count,
+        again.context["brought"].summary.known_count,
+    ) == (0, 2)
 
 
 def test_examples_are_judged_here_where_that_is_asked(owner, nli, judged):
@@ -91,10 +94,10 @@ def test_what_cannot_be_stored_is_named_before(owner):
            "context": {"premise": "It rains."}, "input": {"hypothesis": "It is wet."},
            "validations": [{"worker": "w1", "label": "neutral"}]}  # fmt: skip
     content = json.dumps(row).encode() + b"\n{"
-    page = preview(owner, HISTORY, content)
+    page = preview(owner, HISTORY_LAYOUT, content)
     brought = page.context["brought"]
-    assert (brought.summary.new, brought.summary.bad) == (1, 1)
-    assert {place for place, _reason in brought.bad} == {2}
+    assert (brought.summary.new_count, brought.summary.bad_count) == (1, 1)
+    assert {place for place, _reason in brought.bad_lines} == {2}
     assert store(owner, page).status_code == 302
     assert Example.objects.get(round__number=2).validations.count() == 1
     refused = preview(owner, "label_studio", b"\x00\x01", "rows.json")
@@ -118,7 +121,7 @@ def test_who_may_and_when(owner, nli, judged, bob):
 
 def test_answers_that_a_blind_owner_brings_are_known_to_them(owner, nli, judged, alice):
     content, name = exported(owner, OWN)
-    begin_blind(task=nli.task, owner=alice)
+    begin_blind_judging(task=nli.task, owner=alice)
     store(owner, preview(owner, OWN, content, name))
     shown = ShownExample.objects.filter(example__round__number=2, annotator=alice.annotator)
     assert shown.count() == 2

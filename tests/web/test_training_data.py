@@ -20,7 +20,7 @@ from evaluation.submissions import intake
 from evaluation.submissions.services import submit_model
 from evaluation.test_sets.overlap import DIGEST_BYTES
 from evaluation.test_sets.source_services import make_missing_versions
-from tasks.config.dynabench1 import convert
+from tasks.config.dynabench1 import convert_config
 from tasks.contexts.media.services import store_decoded
 from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.scene import make_scenes
@@ -70,7 +70,7 @@ def submitted(task, owner, rows, name="Mine"):
 def test_a_model_learns_from_the_rows_and_is_evaluated(task, alice, monkeypatch):
     monkeypatch.setattr("evaluation.isolation.sandbox.engine.find_engine", lambda: None)
     with monkeypatch.context() as patch:  # one that answers five is enough
-        patch.setattr(intake, "_answer_five", lambda *_: [])
+        patch.setattr(intake, "_answer_public_examples", lambda *_: [])
         before = submitted(task, alice, GOOD[:2], name="Before there was a set")
     make_set(task, "open", may_leave=True)
     made = submitted(task, alice, GOOD[:2])
@@ -135,7 +135,7 @@ def test_rows_of_a_released_train_split_are_named_by_uid(task, closed, alice, mo
 @pytest.fixture
 def pictures(people):
     """A closed round of pictures with labels, as Dynabench's contest of training files has them."""
-    config = convert(DATAPERF.read_text(), name="Pictures").config_yaml_text
+    config = convert_config(DATAPERF.read_text(), name="Pictures").config_yaml_text
     task = TaskFactory(code="pictures", config_text=config)
     round = RoundFactory(task=task, state="closed")
     context = ContextFactory(round=round, fields={})
@@ -145,7 +145,7 @@ def pictures(people):
             **store_decoded(task=task, decoded_file=decode_picture(encode_png(scene))),
             "alt": "Shapes",
         }
-        inputs = {"image": value, "label": str(int(len(scene.things) > 5))}
+        inputs = {"image": value, "label": str(int(len(scene.figures) > 5))}
         examples.append(Example(
             round=round, context=context, annotator=people[number % 8], inputs=inputs,
             digest=str(number), outcome="undecided", shown_at=timezone.now(),
@@ -164,7 +164,8 @@ def pictures(people):
 def test_pictures_of_a_release_are_chosen_by_uid_and_labelled_anew(pictures, alice, monkeypatch):
     answered = []
     monkeypatch.setattr(
-        "evaluation.submissions.intake._answer_five", lambda *given: answered.append(given[1]) or []
+        "evaluation.submissions.intake._answer_public_examples",
+        lambda *given: answered.append(given[1]) or [],
     )
     dataset = released(pictures)
     make_missing_versions()

@@ -10,7 +10,7 @@ from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import subtract_cells
 from tests.support.factories import TaskFactory
 from tests.support.training_dates import model_of, round_set
-from validation.rates.rates import wilson
+from validation.rates.rates import compute_wilson_interval
 
 URL = "/t/nli/leaderboard/training-dates/"
 DAY = date(2026, 3, 1)
@@ -50,7 +50,10 @@ def test_rounds_are_parted_by_the_day_and_joined_by_their_examples(task, alice, 
     (line,) = lines_of(client)
     assert (line.before.rounds, line.before.n) == ((1, 2), 50)
     assert (line.after.rounds, line.after.n) == ((4, 5), 110)
-    (low, high), (low_after, high_after) = wilson(45, 50), wilson(55, 110)
+    (low, high), (low_after, high_after) = (
+        compute_wilson_interval(45, 50),
+        compute_wilson_interval(55, 110),
+    )
     before = Cell(90.0, 100 * low, 100 * high)
     assert line.before.cell == pytest.approx(before)
     after = Cell(50.0, 100 * low_after, 100 * high_after)

@@ -10,7 +10,7 @@ from django_q.models import OrmQ
 from evaluation.isolation.queue import leases
 from evaluation.models import TrainingRun
 from tasks.models import Round, TargetModel, Task, TaskMember
-from tests.support.factories import RoundFactory
+from tests.support.factories import RoundFactory, UserFactory
 from tests.support.query_counts import check
 from tests.support.training_data import release
 from tests.support.training_pages import (
@@ -98,13 +98,13 @@ def test_a_training_that_runs_is_polled_until_it_is_over(as_alice, run):
     url = f"{URL}{run.pk}/"
     assert 'hx-trigger="load delay:2s"' in as_alice.get(url).text
     mine = leases.claim_job(TrainingRun, run.pk)
-    leases.heartbeat(mine, 0.25, "epoch 1")
+    leases.write_heartbeat(mine, 0.25, "epoch 1")
     page = as_alice.get(url)
     assert 'hx-trigger="load delay:2s"' in page.text
     assert 'value="0.250"' in page.text
     part = as_alice.get(url, **HTMX)
     assert part.text.lstrip().startswith("<section")
-    leases.fail(mine, "There are no rows.")
+    leases.fail_job(mine, "There are no rows.")
     part = as_alice.get(url, **HTMX)
     assert "hx-trigger" not in part.text
     assert "There are no rows." in part.text
@@ -114,11 +114,24 @@ def test_the_report_has_a_chart_tables_and_escaped_texts(as_alice, run):
     done(run)
     page = as_alice.get(f"{URL}{run.pk}/").text
     assert "<svg" in page
-    for words in ("40.0%", "50.0%", "20 examples", "Rain &lt;b&gt; · Sun", "0.2500", "1 (kept)"):
+    for words in ("40.0%", "50.0%", "20 examples", "Rain &lt;b&gt; · Sun", "p = 0.250", "1 (kept)"):
         assert words in page
     assert 'class="number">0</td>' in page  # nothing mended is a number
     assert 'class="shield"' not in page
     assert "/nowhere" not in page
+
+
+def test_each_test_is_drawn_before_and_after(as_alice, client, run):
+    done(run)
+    url = f"{URL}{run.pk}/"
+    page = as_alice.get(url)
+    assert page.text.count('class="row-plot"') == len(REPORT["tests"])
+    assert 'class="joint"' in page.text
+    file = as_alice.get(f"{url}chart/before-and-after.svg")
+    assert page.context["figure"].title in file.text
+    assert as_alice.get(f"{url}chart/before-and-after.png").content.startswith(b"\x89PNG")
+    client.force_login(UserFactory())
+    assert client.get(f"{url}chart/before-and-after.svg").status_code == 404
 
 
 def test_texts_of_sensitive_tasks_are_shielded(as_alice, run, monkeypatch):
@@ -132,7 +145,7 @@ def test_without_an_old_target_the_report_says_so(as_alice, run):
     done(run, old=None, old_missing="nobody had one", tests=[test])
     page = as_alice.get(f"{URL}{run.pk}/").text
     assert "nobody had one." in page
-    assert page.partition("<main")[2].count("unknown") == 4
+    assert page.partition("<main")[2].count('class="none"') == 3
 
 
 def test_the_model_becomes_a_target_with_one_button(as_alice, run):

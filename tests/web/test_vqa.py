@@ -16,12 +16,12 @@ from evaluation.test_sets.source_services import make_control_version
 from evaluation.training.shipped import install_starter
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec
-from tasks.contexts.scenes.drawing import draw
+from tasks.contexts.scenes.drawing import FILE_SCALE, draw_scene
 from tasks.contexts.scenes.scene import describe_scene, make_scenes
 from tasks.models import Context, Media, Round, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
-from tasks.services import OFFICIAL_FOLDER, SCENES_FILE, _install
+from tasks.services import OFFICIAL_FOLDER, SCENES_FILE, _install_task
 from tests.support.factories import UserFactory
 from tests.support.judging import judge
 from tests.support.model_server import serving, wait_for
@@ -46,7 +46,7 @@ def task(db, settings, tmp_path):
     text = (FOLDER / "task.yaml").read_text()
     (folder / "task.yaml").write_text(re.sub(r"digest: (\w{32})(\w{32})", r"digest: \2\1", text))
     (folder / SCENES_FILE).write_text(json.dumps({**ASKED, "count": 6}))
-    return _install(folder)
+    return _install_task(folder)
 
 
 @pytest.fixture
@@ -79,9 +79,11 @@ def test_the_pictures_are_drawn_stored_and_told_in_words(task):
     for context, scene in zip(contexts, scenes, strict=True):
         media = Media.objects.get(digest=context.fields["image"]["digest"])
         with media.file.open("rb") as file:
-            assert Image.open(file).convert("RGB").tobytes() == draw(scene).tobytes()
-        assert context.tag == f"{len(scene.things)} shapes"
-        assert len(context.metadata["shapes"]) == len(scene.things)
+            assert (
+                Image.open(file).convert("RGB").tobytes() == draw_scene(scene, FILE_SCALE).tobytes()
+            )
+        assert context.tag == f"{len(scene.figures)} shapes"
+        assert len(context.metadata["shapes"]) == len(scene.figures)
 
 
 def test_its_control_set_asks_by_the_grammar_on_its_pictures(task, monkeypatch, tmp_path):
@@ -91,7 +93,7 @@ def test_its_control_set_asks_by_the_grammar_on_its_pictures(task, monkeypatch, 
     assert version.evaluation_set.name == "control"
     assert len({row.inputs["image"]["digest"] for row in rows}) == 6
     assert 6 < len(rows) <= 6 * control.QUESTIONS_PER_SCENE
-    labels = {label.value for label in task.config.labels("answer")}
+    labels = {label.value for label in task.config.get_labels("answer")}
     assert {gold for row in rows for gold in row.gold} <= labels
     assert make_control_version(task) == version
 
@@ -153,15 +155,15 @@ def test_strangers_try_it_out(round, client):
 def test_an_evaluation_by_hand_sends_the_pictures_themselves(task, monkeypatch):
     image = Context.objects.filter(round__task=task).first().fields["image"]
     row = {"image": image, "question": "Is there a star?"}
-    rows, asked = [RowMaker(task.config).make(row, answer="yes")], []
+    rows, asked = [RowMaker(task.config).make_row(row, answer="yes")], []
 
     def note(question, attempt):
-        asked.extend(question.read(each.inputs) for each in question.rows())
+        asked.extend(question.prepare_inputs(each.inputs) for each in question.rows())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "evaluate_set", note)
     with pytest.raises(KeyboardInterrupt):
-        cli.evaluate_by_hand(task, cli.Examples("mine", lambda: rows, 1), None, None, [], print)
+        cli.evaluate_from_shell(task, cli.Examples("mine", lambda: rows, 1), None, None, [], print)
     (sent,) = asked
     assert sent["image"].startswith("data:image/png;base64,")
     assert sent["question"] == row["question"]

@@ -14,9 +14,9 @@ import pytest
 from django.core.mail import send_mail
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from core.env import LOGGED_MAILS, sends_mail
+from core.env import LOGGED_MAIL_BACKEND, is_real_mail_backend
 from core.telemetry import tracing
-from core.telemetry.logs import JsonLines, pseudonym
+from core.telemetry.logs import JsonLines, build_pseudonym
 from serving.registry import ModelRegistry
 from tasks.models import TargetModel
 from tasks.targets.connect import get_endpoint
@@ -48,7 +48,7 @@ def test_a_line_names_the_request_the_task_and_a_pseudonym(as_alice, alice, nli,
     (line,) = [one for one in found if one["logger"] == "annotation.attempts.services"]
     assert line["request"] == response["X-Request-Id"]
     assert line["task"] == "nli"
-    assert line["user"] == pseudonym(alice.pk)
+    assert line["user"] == build_pseudonym(alice.pk)
     assert line["level"] == "WARNING"
     assert "Zorro" not in lines.getvalue()
     logging.getLogger("clock").warning("%s", "outside\nof requests")
@@ -67,8 +67,8 @@ def test_an_error_keeps_its_traceback_in_one_line(lines):
 
 def test_a_mail_that_goes_to_the_log_is_one_line(lines, settings, caplog):
     caplog.set_level("INFO")
-    settings.EMAIL_BACKEND = LOGGED_MAILS
-    assert not sends_mail(LOGGED_MAILS)
+    settings.EMAIL_BACKEND = LOGGED_MAIL_BACKEND
+    assert not is_real_mail_backend(LOGGED_MAIL_BACKEND)
     send_mail("A link", "https://bench.example.org/key\n\nBye.", None, ["alice@example.com"])
     (line,) = map(json.loads, lines.getvalue().splitlines())
     assert line["logger"] == "dynabench.mails"
@@ -121,8 +121,8 @@ def collector(monkeypatch) -> Iterator[list]:
 def test_a_trace_goes_from_the_page_over_the_model_to_the_store(
     as_alice, nli, collector, settings, tmp_path
 ):
-    place = settings.MIDDLEWARE.index("dynabench.middleware.request_id") + 1
-    settings.MIDDLEWARE.insert(place, "dynabench.middleware.trace")
+    place = settings.MIDDLEWARE.index("dynabench.middleware.assign_request_id") + 1
+    settings.MIDDLEWARE.insert(place, "dynabench.middleware.trace_requests")
     as_alice.handler.load_middleware()
     scripted_target(nli, "starter", label="neutral")
     stored(as_alice)
@@ -130,7 +130,7 @@ def test_a_trace_goes_from_the_page_over_the_model_to_the_store(
     with serving(registry) as port:
         settings.MODEL_SERVER_URL = f"http://127.0.0.1:{port}"
         unknown = TargetModel(task=nli.task, name="unknown", source="org/name")
-        with tracing.span("ask ours"), pytest.raises(EndpointError):
+        with tracing.open_span("ask ours"), pytest.raises(EndpointError):
             get_endpoint(unknown).predict([{"premise": "a", "hypothesis": "b"}], deadline_seconds=9)
     tracing._provider.shutdown()  # which sends what waits
     by_name = {one.name: one for one in collector}

@@ -39,7 +39,7 @@ def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
     (greeting,) = Delivery.objects.all()
     assert (greeting.event, greeting.state, len(server.seen)) == ("webhook.test", "sent", 1)
     greeting.delete()
-    assert "Nothing yet." in as_alice.get(page).text
+    assert 'id="no-deliveries"' in as_alice.get(page).text
     as_alice.post(f"{page}test/")
     assert deliver_due() == 1
     verified(server.seen[1], secret, timezone.now().timestamp())

@@ -12,12 +12,17 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from core.data.encryption import decrypt
 from core.errors import Refused
 from dynabench.webhooks import delivery as delivering
 from dynabench.webhooks import services
-from dynabench.webhooks.delivery import MAX_FAILURE_TIME, RETRY_DELAYS, claim_delivery, note_events
+from dynabench.webhooks.delivery import (
+    MAX_FAILURE_TIME,
+    RETRY_DELAYS,
+    claim_delivery,
+    store_new_deliveries,
+)
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MAX_TESTS, MAX_WEBHOOKS, create_webhook, send_test
@@ -110,7 +115,7 @@ def test_a_finished_model_is_told_to_its_owner_and_its_tasks_editors(
         "api_url": f"https://site.example/api/v1/models/{model.pk}/",
     }  # fmt: skip
     assert "Secret name" not in str(hook.server.seen)
-    assert annotator_of(alice).pseudonym not in str(bobs_server.seen)
+    assert get_annotator(alice).pseudonym not in str(bobs_server.seen)
     assert len(bobs_server.seen) == 1
     assert carols_server.seen == []
 
@@ -164,7 +169,7 @@ def test_an_event_that_is_committed_late_is_told(hook, nli):
 def test_who_may_not_see_the_task_any_more_is_told_nothing(hook, nli, when):
     snapshot(nli.task)
     if when == "before it is sent":
-        assert note_events() == 1
+        assert store_new_deliveries() == 1
     hide(nli)
     assert deliver_due() == 0
     assert hook.server.seen == []
@@ -179,7 +184,7 @@ def test_who_edits_the_task_no_more_is_not_told_of_its_models(hook, alice, bob, 
     member = TaskMember.objects.create(task=nli.task, user=alice, role="editor")
     accepted_model(nli.task, bob)
     Submission.objects.update(state="failed", finished_at=timezone.now())
-    assert note_events() == 1
+    assert store_new_deliveries() == 1
     member.delete()
     assert deliver_due() == 0
     assert Delivery.objects.get().state == State.WITHHELD
@@ -304,7 +309,7 @@ def test_switched_on_again_it_is_told_what_happens_from_then_on(hook, alice, nli
 
 def test_a_killed_workers_delivery_comes_back(hook, nli):
     snapshot(nli.task)
-    note_events()
+    store_new_deliveries()
     assert claim_delivery(Delivery.objects.get().pk)  # and then its worker died
     assert deliver_due() == 0
     with later(61):
@@ -314,7 +319,7 @@ def test_a_killed_workers_delivery_comes_back(hook, nli):
 
 def test_a_worker_that_was_too_slow_changes_nothing(hook, nli):
     snapshot(nli.task)
-    note_events()
+    store_new_deliveries()
     slow = claim_delivery(Delivery.objects.get().pk)
     with later(61):
         deliver_due()
@@ -362,7 +367,7 @@ def test_what_a_webhook_cannot_be(alice, told, field):
 def test_nobody_has_more_than_some(alice):
     for _ in range(MAX_WEBHOOKS):
         create_webhook(user=alice, url="https://a.test", events=ALL)
-    with pytest.raises(Refused, match=f"You have {MAX_WEBHOOKS}"):
+    with pytest.raises(Refused, match=f"{MAX_WEBHOOKS} webhooks"):
         create_webhook(user=alice, url="https://a.test", events=ALL)
 
 

@@ -4,7 +4,7 @@ from annotation.moderation import withdraw_example
 from core.accounts.models import LogEntry
 from tests.support.judging import write
 from validation.consensus.consensus import Vote
-from validation.judging.queue import round_numbers
+from validation.judging.queue import read_round_numbers
 from validation.judging.services import cast_validation, lease_next
 
 
@@ -16,7 +16,7 @@ def test_a_judged_example_leaves_the_numbers_and_is_logged_once(nli, alice, bob)
     first = withdraw_example(example=example, actor=bob, reason="again").retracted_at
     example.refresh_from_db()
     assert example.retracted_at == first is not None
-    assert round_numbers(nli)[nli.pk]["collected"] == 0
+    assert read_round_numbers(nli)[nli.pk]["collected"] == 0
     entry = LogEntry.objects.get(action="example.withdrawn")
     assert (entry.actor, entry.target) == (alice, str(example.uuid))
     assert entry.data == {"reason": "It names a person."}

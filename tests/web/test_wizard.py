@@ -20,16 +20,16 @@ from dynabench.manage.wizard.urls import urlpatterns
 from tasks.config.components import COLOURS, FIELD_TYPES
 from tasks.config.loading import load_config
 from tasks.config_changes import hash_text
-from tasks.making.draft_services import draft_text
+from tasks.making.draft_services import build_draft_text
 from tasks.making.outline import (
-    PLACE_PATHS,
+    SECTION_PATHS,
     complete_data,
     find_hidden_paths,
     format_data,
     get_fields,
     get_value,
-    is_mirror,
     parse_data,
+    repeats_input,
 )
 from tasks.making.templates import load_templates
 from tasks.models import Task, TaskDraft, TaskMember, TaskProposal
@@ -95,7 +95,7 @@ class Steps:
     @property
     def text(self):
         self.draft.refresh_from_db()
-        return draft_text(self.draft)
+        return build_draft_text(self.draft)
 
 
 def begin(client):
@@ -223,19 +223,19 @@ def test_every_step_of_every_template_keeps_what_it_says(code):
         form = step(data, sent_back(step(data)))
         assert form.is_valid(), form.errors
         form.write(data)
-    for place, path in PLACE_PATHS.items():
+    for place, path in SECTION_PATHS.items():
         for index, held in enumerate(get_value(data, path, ())):
-            if is_mirror(data, place, {"name": held} if isinstance(held, str) else held):
+            if repeats_input(data, place, {"name": held} if isinstance(held, str) else held):
                 continue
             form = FieldForm(data, place, index, sent_back(FieldForm(data, place, index)))
             assert form.is_valid(), form.errors
-            if rows := build_label_formset(get_fields(data, place)[index], form.rows):
+            if rows := build_label_formset(get_fields(data, place)[index], form.row_key):
                 sent = sent_back(rows.management_form)
                 for row in rows:
                     sent |= sent_back(row)
-                rows = build_label_formset(get_fields(data, place)[index], form.rows, sent)
+                rows = build_label_formset(get_fields(data, place)[index], form.row_key, sent)
                 assert rows.is_valid(), rows.errors
-                write_labels(get_fields(data, place)[index], form.rows, rows)
+                write_labels(get_fields(data, place)[index], form.row_key, rows)
             form.write(data)
     assert load_config(format_data(complete_data(data))) == load_templates()[code].config
 
@@ -285,11 +285,13 @@ def test_examples_are_written_in_the_fields_of_the_task(as_ada):
     page = steps.get(path).text
     assert 'name="context-sentence"' in page
     typed = {"context-sentence": "Ada met Ben.", "input-names": "Ada = person\nBen = person",
-             "reason": "Two names."}  # fmt: skip
+             "reason": "Two names.", "tactic": "two names"}  # fmt: skip
     assert steps.post(path, **{**typed, "reason": ""}).status_code == 422
     assert steps.post(path, **typed).url == f"{steps.url}words/"
     made = load_config(steps.text).examples.good[1]
     assert made.input["names"][1]["start"] == 8
+    assert made.tactic == "two names"
+    assert 'name="tactic"' not in steps.get("examples/bad/new/").text
     keys = re.findall(r"/examples/good/(\w{16})/", steps.get("words/").text)
     first, mine = (f"examples/good/{key}/" for key in keys)
     steps.post(first, remove="1")
@@ -435,7 +437,7 @@ def test_labels_are_pasted_as_a_list(as_ada):
     known = [row.initial for row in rows.forms if row.initial]
     sent |= {**labels(*known), "labels-INITIAL_FORMS": len(known)}
     steps.post("fields/input/1/", **sent, pasted=" angry \n\nglad\nangry\ncalm")
-    values = load_config(steps.text).component("mood").values
+    values = load_config(steps.text).get_component("mood").values
     assert values[-2:] == ("angry", "calm")
     assert len(values) == len(set(values))
 
@@ -454,6 +456,12 @@ def test_a_missing_answer_is_said_without_yaml(as_ada):
     steps = begin(as_ada)
     steps.post("goal/", name="Ferries")
     steps.post("fields/", label="Review", type="long_text", place="input")
-    (mend,) = [one for one in steps.get("finish/").context["mends"] if one.step == "fields"][:1]
-    assert mend.problem.path == ""
-    assert "output" not in mend.problem.message + mend.problem.fix
+    page = steps.get("finish/")
+    mends = {one.problem.path: one for one in page.context["mends"]}
+    assert mends.keys() == {"goal", "output"}, "what follows from the answer is no problem yet"
+    assert [(one.step, one.number) for one in mends.values()] == [("goal", 1), ("fields", 2)]
+    assert "output" not in mends["output"].words
+    assert "`" not in "".join(str(one.words) for one in mends.values())
+    assert f'href="{mends["goal"].url}"' in page.text
+    done = [one.name for one in page.context["steps"] if one.is_done]
+    assert done == [], "a step with errors is not done"

@@ -1,4 +1,4 @@
-"""The API's views of a reviewer's search for examples, and of what is done with many at once."""
+"""The API's views of a reviewer's search for examples, and of actions on many at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,31 +13,31 @@ from rest_framework.views import APIView
 from annotation.models import Example
 from core.accounts.api import write
 from core.accounts.models import ApiToken
-from core.accounts.people import person
+from core.accounts.people import get_person
 from core.errors import Invalid
-from core.web.api import Pages, check_form, check_query, no_such, read
-from core.web.form_fields import request_field
+from core.web.api import Pages, check_form, check_query, describe_known_names, read
+from core.web.form_fields import build_request_field
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review
 from validation.api.examples import select_for_api
 from validation.api.serializers import JudgedExampleSerializer
 from validation.decisions import bulk_services
-from validation.decisions.bulk_forms import WishForm, find_named_examples
-from validation.decisions.bulk_services import act_on, count_matched, still_matched
+from validation.decisions.bulk_forms import BulkActionForm, find_named_examples
+from validation.decisions.bulk_services import apply_action, count_matched, find_still_matched
 from validation.decisions.filter_forms import (
-    AGREEMENT,
-    OUTCOMES,
-    REPORTS,
+    AGREEMENT_CHOICES,
+    OUTCOME_CHOICES,
+    REPORT_CHOICES,
     STATE_WORDS,
     FilterForm,
 )
 
 CHOICES: Mapping[str, Sequence[tuple[Any, Any]]] = {
     "state": STATE_WORDS,
-    "outcome": OUTCOMES,
-    "agreement": AGREEMENT,
-    "reports": REPORTS,
+    "outcome": OUTCOME_CHOICES,
+    "agreement": AGREEMENT_CHOICES,
+    "reports": REPORT_CHOICES,
 }
 FILTERS = [
     *(
@@ -76,7 +76,7 @@ class MatchedSerializer(serializers.Serializer[Any]):
 class NewActSerializer(serializers.Serializer[Any]):
     """An action, and its examples: listed by id, or all that match."""
 
-    action = request_field(WishForm, "action")
+    action = build_request_field(BulkActionForm, "action")
     examples = serializers.ListField(
         child=serializers.UUIDField(), required=False, max_length=bulk_services.MAX_EXAMPLES
     )
@@ -86,13 +86,13 @@ class NewActSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(
         max_length=60, required=False, help_text="Of `matched`: refused once others match."
     )
-    reason = request_field(WishForm, "reason", help_text="The author reads it.")
-    tag = request_field(WishForm, "tag")
-    looked_at = request_field(
-        WishForm,
+    reason = build_request_field(BulkActionForm, "reason", help_text="The author reads it.")
+    tag = build_request_field(BulkActionForm, "tag")
+    looked_at = build_request_field(
+        BulkActionForm,
         "looked_at",
         allow_null=False,
-        help_text="What others decided since is left alone.",
+        help_text="Leave decisions that others have made since unchanged.",
     )
 
 
@@ -127,22 +127,22 @@ class ReviewedExamples(generics.ListAPIView[Example]):
 
     serializer_class = ReviewedSerializer
     pagination_class = Pages
-    # Only its model counts: the API is described without a request.
+    # Only for its model: the schema is generated without a request.
     queryset = Example.objects.none()
-    throttle, throttles_reads = "export", True  # texts are searched
+    throttle, throttles_reads = "export", True  # because it searches texts
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "full": True}
 
     def get_queryset(self) -> QuerySet[Example]:
         task = find_task(self.request, self.kwargs["code"], can_review)
-        examples = validate_filters(self.request, task).examples()
+        examples = validate_filters(self.request, task).select_examples()
         return select_for_api(examples).select_related("round__task").prefetch_related("tags")
 
 
 class MatchedView(APIView):
     reads_query = ("GET",)
-    # The same search as that of the list.
+    # The same search as in the list.
     throttle, throttles_reads = "export", True
 
     @extend_schema(
@@ -152,11 +152,11 @@ class MatchedView(APIView):
         """Count the examples that match the filters; for reviewers."""
         task = find_task(request, code, can_review)
         return Response(
-            MatchedSerializer(count_matched(validate_filters(request, task).examples())).data
+            MatchedSerializer(count_matched(validate_filters(request, task).select_examples())).data
         )
 
 
-class Acts(APIView):
+class BulkActionsView(APIView):
     write_scope = ApiToken.Scope.OWN
 
     @write("review_act", NewActSerializer, ActSerializer)
@@ -167,34 +167,41 @@ class Acts(APIView):
         """
         task = find_task(request, code, can_review)
         body = read(NewActSerializer, request)
-        form = WishForm(body)
+        form = BulkActionForm(body)
         check_form(form)
-        ids = _select_examples(task, body)
-        done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
-        return Response(ActSerializer(done).data)
+        example_ids = _find_requested_ids(task, body)
+        action_result = apply_action(
+            task=task,
+            examples=example_ids,
+            actor=get_person(request),
+            request=form.requested_action,
+        )
+        return Response(ActSerializer(action_result).data)
 
 
-def _select_examples(task: Task, body: dict[str, Any]) -> list[int]:
+def _find_requested_ids(task: Task, body: dict[str, Any]) -> list[int]:
     """Return the ids of the requested examples. Raises Refused, ValidationError."""
     if "filters" not in body:
         return find_named_examples(task, body.get("examples", []))
     if "examples" in body:
         raise Invalid("Give either examples or filters.", field="examples")
     form = FilterForm(task, body["filters"])
-    # A misspelt filter would let through what the person wanted to leave out.
-    if unknown := body["filters"].keys() - form.fields.keys():
-        raise serializers.ValidationError({name: [no_such(form.fields)] for name in unknown})
+    # With a misspelt filter, examples would remain that the person wanted to exclude.
+    if unknown_names := body["filters"].keys() - form.fields.keys():
+        raise serializers.ValidationError(
+            {name: [describe_known_names(form.fields)] for name in unknown_names}
+        )
     check_form(form)
-    # The filters may match others by now, so the set that was seen is named.
-    return still_matched(form.examples(), body.get("token", ""))
+    # The filters may match other examples by now, so the request names the set that was shown.
+    return find_still_matched(form.select_examples(), body.get("token", ""))
 
 
-class ActView(APIView):
+class BulkActionView(APIView):
     write_scope = ApiToken.Scope.OWN
 
     @write("review_undo", None, {200: ActSerializer})
     def delete(self, request: Request, code: str, run: str) -> Response:
         """Undo your own action, except where a later decision was made; for reviewers."""
         task = find_task(request, code, can_review)
-        done = bulk_services.undo(task=task, actor=person(request), run=run)
-        return Response(ActSerializer(done).data)
+        action_result = bulk_services.undo_action(task=task, actor=get_person(request), run=run)
+        return Response(ActSerializer(action_result).data)

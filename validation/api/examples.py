@@ -19,14 +19,20 @@ from annotation.answers import may_read_private_answer
 from annotation.models import Example
 from annotation.selectors import prefetch_outputs
 from core.accounts.models import Annotator
-from core.web.api import NewestFirst, wanted
+from core.web.api import NewestFirst, read_query
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_read
-from validation.api.serializers import JudgedExampleSerializer, ValidationSerializer
+from validation.api.serializers import (
+    JudgedExampleSerializer,
+    JudgedStepsSerializer,
+    ValidationSerializer,
+)
+from validation.decisions.consensus_rows import get_policy
 from validation.models import Consensus, Validation
+from validation.statistics.steps import describe_steps, list_step_votes
 
-UNJUDGED = "unjudged"
+UNJUDGED_STATE = "unjudged"
 
 
 def select_for_api(examples: QuerySet[Example]) -> QuerySet[Example]:
@@ -34,8 +40,8 @@ def select_for_api(examples: QuerySet[Example]) -> QuerySet[Example]:
 
     Three queries for a page.
     """
-    joined = examples.select_related("context", "annotator", "parent", "consensus")
-    return joined.prefetch_related(prefetch_outputs())
+    related_rows = examples.select_related("context", "annotator", "parent", "consensus")
+    return related_rows.prefetch_related(prefetch_outputs())
 
 
 class OwnExamplesQuery(serializers.Serializer[Any]):
@@ -50,7 +56,7 @@ class RoundExamplesQuery(serializers.Serializer[Any]):
 
     outcome = serializers.ChoiceField(Example.Outcome.choices, required=False)
     state = serializers.ChoiceField(
-        [(UNJUDGED, "nobody has judged it"), *Consensus.State.choices], required=False
+        [(UNJUDGED_STATE, "not judged yet"), *Consensus.State.choices], required=False
     )
     label: Any = serializers.CharField(required=False, help_text="The author's.")
     annotator = serializers.CharField(required=False, help_text="A pseudonym.")
@@ -72,11 +78,11 @@ class OwnExamples(generics.ListAPIView[Example]):
 
     serializer_class = JudgedExampleSerializer
     pagination_class = NewestFirst
-    # Only its model counts: the API is described without a request.
+    # Only for its model: the schema is generated without a request.
     queryset = Example.objects.none()
 
     def get_queryset(self) -> QuerySet[Example]:
-        query = wanted(OwnExamplesQuery, self.request)
+        query = read_query(OwnExamplesQuery, self.request)
         own_examples = Example.objects.filter(annotator__user=self.request.user.pk)
         if "task" in query:
             own_examples = own_examples.filter(round__task__code=query["task"])
@@ -94,14 +100,14 @@ class ExampleView(APIView):
         """
         rows = select_for_api(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
-        # Not 403, which would say that there is such an example.
+        # Not 403, which would reveal that the example exists.
         if not may_read_private_answer(request.user, example):
             raise Http404
         is_member = can_read(request.user, example.round.task)
         return Response(JudgedExampleSerializer(example, context={"full": is_member}).data)
 
 
-class OfRound(generics.ListAPIView[Any]):
+class RoundListView(generics.ListAPIView[Any]):
     """Base view of a task's round, for members."""
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -118,19 +124,19 @@ class OfRound(generics.ListAPIView[Any]):
 @extend_schema_view(
     get=extend_schema(operation_id="rounds_examples_list", parameters=[RoundExamplesQuery])
 )
-class RoundExamples(OfRound):
+class RoundExamples(RoundListView):
     """A round's examples that are not retracted, oldest first; for members of the task."""
 
     serializer_class = JudgedExampleSerializer
-    # Only its model counts: the API is described without a request.
+    # Only for its model: the schema is generated without a request.
     queryset = Example.objects.none()
 
     def get_queryset(self) -> QuerySet[Example]:
-        round, query = self.round, wanted(RoundExamplesQuery, self.request)
+        round, query = self.round, read_query(RoundExamplesQuery, self.request)
         examples = Example.objects.filter(round=round, retracted_at__isnull=True)
-        plain = {n: query[n] for n in ("outcome", "by_program") if n in query}
-        examples = examples.filter(**plain)
-        if query.get("state") == UNJUDGED:
+        plain_fields = {name: query[name] for name in ("outcome", "by_program") if name in query}
+        examples = examples.filter(**plain_fields)
+        if query.get("state") == UNJUDGED_STATE:
             examples = examples.filter(consensus__isnull=True)
         elif "state" in query:
             examples = examples.filter(consensus__state=query["state"])
@@ -138,30 +144,55 @@ class RoundExamples(OfRound):
             field = round.task.config.answer_field
             examples = examples.annotate(said=Cast(KeyTextTransform(field, "inputs"), TextField()))
             examples = examples.filter(said=query["label"])
-        if "annotator" in query:  # imported names may be ids of a panel, so nobody asks for them
-            imported = Q(annotator__source=Annotator.Source.IMPORT)
-            examples = examples.filter(~imported, annotator__pseudonym=query["annotator"])
+        if "annotator" in query:  # imported names may be ids of a panel, so they cannot be searched
+            has_imported_label = Q(annotator__source=Annotator.Source.IMPORT)
+            examples = examples.filter(~has_imported_label, annotator__pseudonym=query["annotator"])
         return select_for_api(examples)
 
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)
         for example in page or ():
-            example.round = self.round  # known, so not read again
+            example.round = self.round  # already loaded, which saves a query
         return page
+
+
+@extend_schema_view(get=extend_schema(operation_id="rounds_steps_list"))
+class RoundSteps(RoundListView):
+    """What the votes decide about each step of a round's conversations; for members of the task."""
+
+    serializer_class = JudgedStepsSerializer
+    # Only for its model: the schema is generated without a request.
+    queryset = Example.objects.none()
+
+    def get_queryset(self) -> QuerySet[Example]:
+        examples = Example.objects.filter(round=self.round, retracted_at__isnull=True)
+        # Without steps in the configuration there is nothing to show.
+        if self.round.task.config.validation.steps is None:
+            return examples.none()
+        return examples.select_related("context")
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        page = super().paginate_queryset(queryset)
+        votes = list_step_votes([example.pk for example in page]) if page else {}
+        policy = get_policy(self.round)
+        return [
+            describe_steps(self.round.task.config, example, votes.get(example.pk, ()), policy)
+            for example in page or ()
+        ]
 
 
 @extend_schema_view(
     get=extend_schema(operation_id="rounds_validations_list", parameters=[RoundValidationsQuery])
 )
-class RoundValidations(OfRound):
+class RoundValidations(RoundListView):
     """The votes on a round's examples, oldest first; for members of the task."""
 
     serializer_class = ValidationSerializer
-    # Only its model counts: the API is described without a request.
+    # Only for its model: the schema is generated without a request.
     queryset = Validation.objects.none()
 
     def get_queryset(self) -> QuerySet[Validation]:
-        query = wanted(RoundValidationsQuery, self.request)
+        query = read_query(RoundValidationsQuery, self.request)
         votes = Validation.objects.filter(example__round=self.round)
         if "example" in query:
             votes = votes.filter(example__uuid=query["example"])
@@ -172,6 +203,6 @@ class RoundValidations(OfRound):
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)
         for vote in page or ():
-            # For the serializer, which reads the task's configuration of each vote.
+            # The serializer reads the task's configuration for each vote.
             vote.example.round = self.round
         return page

@@ -1,4 +1,4 @@
-"""The API's views of gold items: examples whose answer is known; for reviewers alone."""
+"""The API's views of gold items: examples whose answer is known; for reviewers only."""
 
 from typing import Any
 from uuid import UUID
@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.accounts.api import write
-from core.accounts.people import public_name
+from core.accounts.people import get_public_name
 from core.web.api import read
 from tasks.access import find_task
 from tasks.permissions import can_review
-from validation.api.decisions import OfReviewers
-from validation.api.serializers import VOTE, VoteField
+from validation.api.decisions import ReviewerView
+from validation.api.serializers import VOTE_HELP, VoteField
 from validation.judging import gold
 from validation.models import Gold
 
@@ -36,7 +36,7 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
 
     example: Any = serializers.UUIDField(source="example.uuid")
     round = serializers.IntegerField(source="example.round.number")
-    answer = VoteField(help_text=f"What is right: {VOTE}")
+    answer = VoteField(help_text=f"What is right: {VOTE_HELP}")
     made_by = serializers.SerializerMethodField(
         help_text="A pseudonym; empty: the account is gone."
     )
@@ -53,7 +53,7 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
         )
 
     def get_made_by(self, item: Gold) -> str:
-        return public_name(item.made_by)
+        return get_public_name(item.made_by)
 
 
 def select_gold_for_api() -> QuerySet[Gold]:
@@ -61,11 +61,11 @@ def select_gold_for_api() -> QuerySet[Gold]:
     return Gold.objects.select_related("example__round", "made_by__annotator")
 
 
-class GoldView(OfReviewers):
+class GoldView(ReviewerView):
     @write("gold_mark", NewGoldSerializer, GoldSerializer)
     def put(self, request: Request, uuid: UUID) -> Response:
         """Make a decided example gold, or change its explanation. For reviewers."""
-        example, owner = self.enter(uuid)
+        example, owner = self.get_example_and_reviewer(uuid)
         body = read(NewGoldSerializer, request)
         gold_item = gold.mark_gold(example=example, owner=owner, **body)
         return Response(GoldSerializer(select_gold_for_api().get(pk=gold_item.pk)).data)
@@ -73,7 +73,7 @@ class GoldView(OfReviewers):
     @write("gold_unmark", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:
         """Unmark a gold item and delete the answers to it. For reviewers."""
-        example, owner = self.enter(uuid)
+        example, owner = self.get_example_and_reviewer(uuid)
         gold.unmark_gold(example=example, owner=owner)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -83,12 +83,12 @@ class GoldItems(generics.ListAPIView[Gold]):
     """The gold items of a task, in the order in which they were written."""
 
     serializer_class = GoldSerializer
-    # Only its model counts: the API is described without a request.
+    # Only for its model: the schema is generated without a request.
     queryset = Gold.objects.none()
 
     def get_queryset(self) -> QuerySet[Gold]:
         task = find_task(self.request, self.kwargs["code"], can_review)
-        # Withdrawn examples are given to nobody.
+        # Withdrawn examples are not assigned to anybody.
         return select_gold_for_api().filter(
             example__round__task=task, example__retracted_at__isnull=True
         )

@@ -14,20 +14,25 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.errors import Refused
 from core.web.api import check_form, read
-from core.web.form_fields import request_field
+from core.web.form_fields import build_request_field
 from tasks.access import find_task_and_editor
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
 from validation.consensus.consensus import Policy
-from validation.decisions.consensus_rows import policy_of
-from validation.decisions.policy_forms import RULES, PolicyForm
-from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
+from validation.decisions.consensus_rows import get_policy
+from validation.decisions.policy_forms import RULE_LABELS, PolicyForm
+from validation.decisions.policy_preview import (
+    Preview,
+    describe_policy,
+    is_too_large,
+    preview_policy,
+)
 from validation.decisions.services import apply_policy
 from validation.models import Consensus
 from validation.rates.rates import Rate
 
-RULE_CHOICES = [*RULES.items()]
-# Without MER, which counts no votes, so that no policy changes it.
+RULE_CHOICES = [*RULE_LABELS.items()]
+# Without MER: it does not depend on votes, so policies cannot change it.
 RATES = ("vmer", "fooled_of_decided", "verified_of_judged")
 
 
@@ -41,23 +46,25 @@ class PolicySerializer(serializers.Serializer[Policy]):
     words = serializers.SerializerMethodField(help_text="The same in words.")
 
     def get_words(self, policy: Policy) -> str:
-        return in_words(policy)
+        return describe_policy(policy)
 
 
 class NewPolicySerializer(serializers.Serializer[Any]):
     """A new policy for a round."""
 
     rule = serializers.ChoiceField(RULE_CHOICES)
-    needed = request_field(PolicyForm, "needed", help_text="Equal votes; for n-equal and at-least.")
-    of = request_field(
+    needed = build_request_field(
+        PolicyForm, "needed", help_text="Equal votes; for n-equal and at-least."
+    )
+    of = build_request_field(
         PolicyForm,
         "of",
         help_text="Most votes asked for; needed for all but n-equal, unless the round is closed.",
     )
-    threshold = request_field(
+    threshold = build_request_field(
         PolicyForm,
         "threshold",
-        help_text="For dawid-skene: above 0.5, at most 1; 0.8 unless told.",
+        help_text="For dawid-skene: above 0.5, at most 1. Default: 0.8.",
     )
     dry_run = serializers.BooleanField(
         default=False, help_text="Only tell what would change; for released rounds too."
@@ -124,8 +131,11 @@ class ChangedPolicySerializer(serializers.Serializer[Any]):
 class PolicyView(APIView):
     write_scope = ApiToken.Scope.OWN
 
-    def enter(self, code: str, number: int) -> tuple[Round, User]:
-        """Return the round and the user, if they may edit its task."""
+    def get_round_and_editor(self, code: str, number: int) -> tuple[Round, User]:
+        """Return the round and the user, who must be allowed to edit its task.
+
+        Raises Http404, or as `find_task` does.
+        """
         task, editor = find_task_and_editor(self.request, code)
         rounds = task.rounds.select_related("task")
         return get_object_or_404(rounds, number=number), editor
@@ -133,27 +143,27 @@ class PolicyView(APIView):
     @extend_schema(operation_id="policy_get", responses=PolicySerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
         """Return the round's current policy; for the task's editors."""
-        round, _ = self.enter(code, number)
-        return Response(PolicySerializer(policy_of(round)).data)
+        round, _ = self.get_round_and_editor(code, number)
+        return Response(PolicySerializer(get_policy(round)).data)
 
     @write("policy_change", NewPolicySerializer, ChangedPolicySerializer)
     def put(self, request: Request, code: str, number: int) -> Response:
-        """Change the round's policy and recount all its votes."""
-        round, editor = self.enter(code, number)
+        """Change the round's policy and recount all its votes, or preview this in a dry run."""
+        round, editor = self.get_round_and_editor(code, number)
         values = read(NewPolicySerializer, request)
-        # The form of the page, so that both refuse the same.
+        # Uses the page's form, so that both refuse the same values.
         form = PolicyForm(round, values)
         check_form(form)
         body: dict[str, Any] = {"policy": form.policy, "preview": None}
         if values["dry_run"]:
-            body["preview"] = _preview(round, form.policy)
+            body["preview"] = _build_preview(round, form.policy)
             body["changed"] = body["preview"]["changed"]
         else:
             body["changed"] = apply_policy(round=round, owner=editor, policy=form.policy)
         return Response(ChangedPolicySerializer(body).data)
 
 
-def _preview(round: Round, policy: Policy) -> dict[str, Any]:
+def _build_preview(round: Round, policy: Policy) -> dict[str, Any]:
     """Return the changes as PreviewSerializer declares them. Raises Refused."""
     if is_too_large(round):
         raise Refused(
@@ -162,27 +172,27 @@ def _preview(round: Round, policy: Policy) -> dict[str, Any]:
             "--policy ….",
             code="too_large",
         )
-    changes: Preview = preview(round, policy)
+    changes: Preview = preview_policy(round, policy)
     uuids = dict(Example.objects.filter(pk__in=changes.first).values_list("pk", "uuid"))
     return {
         **{name: getattr(changes, name) for name in ("examples", "changed", "reopened")},
         "rates": {
             name: {
-                "before": _rate_or_none(changes.before[name]),
-                "after": _rate_or_none(changes.after[name]),
+                "before": _get_rate_or_none(changes.before[name]),
+                "after": _get_rate_or_none(changes.after[name]),
             }
             for name in RATES
         },
         "transitions": [
-            {"before": before, "after": after, "examples": times}
-            for (before, after), times in changes.transitions.most_common()
+            {"before": before, "after": after, "examples": count}
+            for (before, after), count in changes.transitions.most_common()
         ],
         "first": [
-            {"example": uuids[pk], "before": before, "after": after}
-            for pk, (before, after) in changes.first.items()
+            {"example": uuids[example_id], "before": before, "after": after}
+            for example_id, (before, after) in changes.first.items()
         ],
     }
 
 
-def _rate_or_none(rate: Any) -> Rate | None:
+def _get_rate_or_none(rate: Any) -> Rate | None:
     return rate if isinstance(rate, Rate) else None

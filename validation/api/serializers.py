@@ -15,17 +15,19 @@ from annotation.api.serializers import (
 )
 from annotation.models import Example
 from annotation.selectors import prefetch_outputs
-from core.accounts.people import shown_name
-from core.web.form_fields import request_field
+from core.accounts.people import get_shown_name
+from core.web.form_fields import build_request_field
+from tasks.config.criteria import JUDGEMENTS
 from validation.consensus.claims import find_confirming_verdict, find_label_field, is_about_model
+from validation.consensus.steps import read_step_labels
 from validation.judging import blind
 from validation.judging.forms import FlagForm
 from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
 
-VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
+VOTE_HELP = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
 
 
-def vote_of(choice: Choice) -> str:
+def format_vote(choice: Choice) -> str:
     """Return a choice in the form in which the judge page submits it."""
     return f"label:{choice.label}" if choice.label else f"verdict:{choice.verdict}"
 
@@ -33,11 +35,11 @@ def vote_of(choice: Choice) -> str:
 class VoteField(serializers.CharField):
     """A read-only field for a row's choice, in the form in which the judge page submits it."""
 
-    def __init__(self, help_text: str = VOTE) -> None:
+    def __init__(self, help_text: str = VOTE_HELP) -> None:
         super().__init__(source="*", read_only=True, help_text=help_text)
 
     def to_representation(self, choice: Any) -> str:
-        return vote_of(choice)
+        return format_vote(choice)
 
 
 class VoteChoiceSerializer(serializers.Serializer[Any]):
@@ -54,6 +56,33 @@ class ModelSaidSerializer(serializers.Serializer[Any]):
     said = serializers.CharField()
 
 
+class StepsSerializer(serializers.Serializer[Any]):
+    """The steps of a conversation to judge one by one, and what to choose from."""
+
+    question = serializers.CharField()
+    field = serializers.CharField(help_text="The conversation's name in `context`.")
+    turns = serializers.ListField(
+        child=serializers.CharField(), help_text="The numbers of the turns that are steps, from 1."
+    )
+    labels = serializers.ListField(child=serializers.CharField())
+
+
+class JudgementsField(serializers.ListField):
+    """A read-only list with a judgement of each criterion."""
+
+    def __init__(self, help_text: str) -> None:
+        super().__init__(
+            source="judgements",
+            child=serializers.CharField(allow_null=True),
+            read_only=True,
+            allow_null=True,
+            help_text=help_text,
+        )
+
+
+VOTE_JUDGEMENTS_HELP = "Of each criterion of the example, in their order; null: it has none."
+
+
 class ItemSerializer(serializers.Serializer[Any]):
     """An example to judge, without the answers of its author and of the models."""
 
@@ -66,7 +95,14 @@ class ItemSerializer(serializers.Serializer[Any]):
         many=True, help_text="What the models answered, where that is what is judged; else empty."
     )
     question = serializers.CharField()
+    criteria = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The criteria to judge one by one; empty where one votes on the whole.",
+    )
     choices = VoteChoiceSerializer(many=True)
+    steps = StepsSerializer(
+        allow_null=True, help_text="null: only the whole is judged, or there is no step."
+    )
     flag_reasons = serializers.ListField(child=serializers.CharField())
     until = serializers.DateTimeField(help_text="Others may get it after that.")
     judged_today = serializers.IntegerField()
@@ -83,12 +119,28 @@ class MissSerializer(serializers.Serializer[Any]):
 
 
 class NewValidationSerializer(serializers.Serializer[Any]):
-    """A new vote. The last three fields apply only to `verdict:flagged`."""
+    """A new vote, or a judgement of each criterion.
 
-    # A label of 200 characters, and the kind of vote before it.
-    vote = serializers.CharField(max_length=210, help_text=VOTE)
+    Only `verdict:flagged` takes `flag_reason`, `comment` and `metadata`.
+    """
+
+    # A label of up to 200 characters, after a prefix for the kind of vote.
+    vote = serializers.CharField(
+        max_length=210, required=False, allow_null=True, help_text=VOTE_HELP
+    )
+    criteria = serializers.ListField(
+        child=serializers.ChoiceField(JUDGEMENTS),
+        required=False,
+        max_length=50,
+        help_text="For an item with criteria, in place of the vote: one for each, in their order.",
+    )
+    steps = serializers.DictField(
+        child=serializers.CharField(max_length=200),
+        required=False,
+        help_text="A label for each step, by the number of the turn, where the item lists `steps`.",
+    )
     flag_reason = serializers.ChoiceField(ValidatorAnswer.FlagReason.choices, required=False)
-    comment = request_field(FlagForm, "flag_comment")
+    comment = build_request_field(FlagForm, "flag_comment")
     metadata = Values(required=False, help_text="Answers to the task's questions.")
 
 
@@ -108,7 +160,7 @@ class AfterwardsSerializer(serializers.Serializer[Any]):
 
 
 class RevealedSerializer(serializers.Serializer[Any]):
-    """The values revealed after the vote, if the task does so."""
+    """The author's and the models' answers, if the task reveals them after the vote."""
 
     author_said = serializers.JSONField()
     answers = GivenAnswerSerializer(many=True)
@@ -119,6 +171,7 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
 
     example = serializers.UUIDField(source="example.uuid")
     vote = VoteField()
+    criteria = JudgementsField(VOTE_JUDGEMENTS_HELP)
     flag_reason = serializers.CharField(allow_blank=True)
     comment = serializers.CharField(allow_blank=True)
     metadata = serializers.DictField()
@@ -134,25 +187,28 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
 
     def get_questions(self, vote: Validation | GoldAnswer) -> list[str]:
         config = vote.example.round.task.config
-        return [component.name for component in blind.questions(config, vote, vote.example)]
+        return [component.name for component in blind.list_questions(config, vote, vote.example)]
 
     @extend_schema_field(RevealedSerializer(allow_null=True))
     def get_revealed(self, vote: Validation | GoldAnswer) -> dict[str, Any] | None:
         example = vote.example
         config = example.round.task.config
-        if not blind.asks_reveal(config, vote):
+        if not blind.should_reveal_label(config, vote):
             return None
         prefetch_related_objects([example], prefetch_outputs())
-        claim = example.inputs.get(find_label_field(config) or config.answer_field)
+        author_claim = example.inputs.get(find_label_field(config) or config.answer_field)
         if is_about_model(config, example.outcome):
-            claim = find_confirming_verdict(config, example.outcome)
-        return {"author_said": claim, "answers": describe_answers(example)}
+            author_claim = find_confirming_verdict(config, example.outcome)
+        return {"author_said": author_claim, "answers": describe_answers(example)}
 
 
 class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
     """The decision by the votes, or by an owner."""
 
     decided_by: Any = serializers.CharField(help_text="votes or owner; empty while undecided.")
+    criteria = JudgementsField(
+        "What the votes decided about each criterion, null where nothing; null: it has none."
+    )
 
     class Meta:
         model = Consensus
@@ -165,6 +221,8 @@ class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
             "is_verified",
             "is_validated_error",
             "is_sent_back",
+            "criteria",
+            "score",
             "decided_by",
             "decided_at",
         )
@@ -174,14 +232,33 @@ class JudgedExampleSerializer(ExampleSerializer):
     """An example with its votes' consensus, for its author and for members of the task."""
 
     annotator = serializers.SerializerMethodField(help_text="The author's pseudonym.")
-    consensus = ConsensusSerializer(allow_null=True, help_text="null: nobody has judged it.")
+    consensus = ConsensusSerializer(allow_null=True, help_text="null: not judged yet.")
 
     class Meta(ExampleSerializer.Meta):
         fields = (*ExampleSerializer.Meta.fields, "annotator", "consensus")
         read_only_fields = fields
 
     def get_annotator(self, example: Example) -> str:
-        return shown_name(example.annotator)
+        return get_shown_name(example.annotator)
+
+
+class JudgedStepSerializer(serializers.Serializer[Any]):
+    """What the votes decide about one step of a conversation."""
+
+    turn = serializers.IntegerField(help_text="From 1.")
+    role = serializers.CharField()
+    span = serializers.CharField(help_text="The id of its span in an imported trace; else empty.")
+    state = serializers.ChoiceField(Consensus.State.choices)
+    label: Any = serializers.CharField(help_text="Empty while undecided.")
+    votes = serializers.DictField(child=serializers.IntegerField())
+
+
+class JudgedStepsSerializer(serializers.Serializer[Any]):
+    """What the votes decide about each step of an example."""
+
+    example = serializers.UUIDField()
+    uid = serializers.CharField(help_text="The id of an imported example, such as of its trace.")
+    steps = JudgedStepSerializer(many=True)
 
 
 class ValidationSerializer(serializers.ModelSerializer[Validation]):
@@ -190,7 +267,11 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
     example: Any = serializers.UUIDField(source="example.uuid")
     validator = serializers.SerializerMethodField(help_text="The validator's pseudonym.")
     vote = VoteField()
+    criteria = JudgementsField(VOTE_JUDGEMENTS_HELP)
     metadata = serializers.SerializerMethodField(help_text="Answers to the task's questions.")
+    steps = serializers.SerializerMethodField(
+        help_text="The labels of the steps of a conversation, by the number of the turn."
+    )
 
     class Meta:
         model = Validation
@@ -198,9 +279,11 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
             "example",
             "validator",
             "vote",
+            "criteria",
             "flag_reason",
             "comment",
             "metadata",
+            "steps",
             "reveal",
             "reveal_choice",
             "reveal_comment",
@@ -213,5 +296,8 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
     def get_metadata(self, vote: Validation) -> dict[str, Any]:
         return select_named_values(vote.example.round.task.config.judge_questions, vote.metadata)
 
+    def get_steps(self, vote: Validation) -> dict[str, str]:
+        return dict(read_step_labels(vote.metadata))
+
     def get_validator(self, vote: Validation) -> str:
-        return shown_name(vote.validator)
+        return get_shown_name(vote.validator)

@@ -1,14 +1,15 @@
-"""Addresses of what others say about examples, and of the numbers, below /api/v1/."""
+"""The API's URLs of judging, decisions and statistics, below /api/v1/."""
 
 from django.urls import path
 
-from validation.api.assignments import Duties, DutyView, OwnDuties
-from validation.api.bulk import Acts, ActView, MatchedView, ReviewedExamples
+from validation.api.assignments import AssignmentsView, AssignmentView, OwnAssignmentsView
+from validation.api.bulk import BulkActionsView, BulkActionView, MatchedView, ReviewedExamples
 from validation.api.decisions import DecisionView, PastDecisions, ReviewView, WithdrawView
 from validation.api.examples import (
     ExampleView,
     OwnExamples,
     RoundExamples,
+    RoundSteps,
     RoundValidations,
 )
 from validation.api.gold import GoldItems, GoldView
@@ -23,9 +24,9 @@ urlpatterns = [
         RoundStatistics.as_view(),
         name="round-statistics",
     ),
-    path("me/duties/", OwnDuties.as_view(), name="own-duties"),
-    path("tasks/<slug:code>/duties/", Duties.as_view(), name="duties"),
-    path("tasks/<slug:code>/duties/<int:pk>/", DutyView.as_view(), name="duty"),
+    path("me/duties/", OwnAssignmentsView.as_view(), name="own-duties"),
+    path("tasks/<slug:code>/duties/", AssignmentsView.as_view(), name="duties"),
+    path("tasks/<slug:code>/duties/<int:pk>/", AssignmentView.as_view(), name="duty"),
     path("me/examples/", OwnExamples.as_view(), name="own-examples"),
     path("examples/<uuid:uuid>/", ExampleView.as_view(), name="example"),
     path("examples/<uuid:uuid>/skip/", SkipView.as_view(), name="example-skip"),
@@ -43,11 +44,16 @@ urlpatterns = [
         RoundValidations.as_view(),
         name="round-validations",
     ),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/steps/",
+        RoundSteps.as_view(),
+        name="round-steps",
+    ),
     path("tasks/<slug:code>/review/", ReviewView.as_view(), name="review"),
     path("tasks/<slug:code>/review/examples/", ReviewedExamples.as_view(), name="review-examples"),
     path("tasks/<slug:code>/review/matched/", MatchedView.as_view(), name="review-matched"),
-    path("tasks/<slug:code>/review/acts/", Acts.as_view(), name="review-acts"),
-    path("tasks/<slug:code>/review/acts/<slug:run>/", ActView.as_view(), name="review-act"),
+    path("tasks/<slug:code>/review/acts/", BulkActionsView.as_view(), name="review-acts"),
+    path("tasks/<slug:code>/review/acts/<slug:run>/", BulkActionView.as_view(), name="review-act"),
     path("examples/<uuid:uuid>/decision/", DecisionView.as_view(), name="example-decision"),
     path("examples/<uuid:uuid>/decisions/", PastDecisions.as_view(), name="example-decisions"),
     path("examples/<uuid:uuid>/withdraw/", WithdrawView.as_view(), name="example-withdraw"),

@@ -1,1 +1,1 @@
-"""Pure rules on votes: when they decide, what they say together, and who is asked to judge."""
+"""Pure rules on votes: when they decide, how probable labels are, and which examples are judged."""

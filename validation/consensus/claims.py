@@ -6,12 +6,12 @@ from tasks.config.schema import TaskConfig
 from validation.consensus.consensus import Decision, Verdict, Vote, is_validated_error, is_verified
 
 FOOLED_BY_OUTCOME = {"fooled": True, "not_fooled": False}
-BY_RULE = ("pattern", "secret")
-"""The verdicts by which the server decides about the model's answer alone."""
-ABOUT_MODEL = ("ask_user", *BY_RULE)
+RULE_VERDICTS = ("pattern", "secret")
+"""The verdict rules by which the server alone decides about the model's answer."""
+MODEL_VERDICTS = ("ask_user", "criteria", *RULE_VERDICTS)
 UNKNOWN_OUTCOME = "unknown"
 """The outcome of imported examples whose source does not say whether the model was right."""
-ASKED = (*FOOLED_BY_OUTCOME, "undecided", UNKNOWN_OUTCOME)
+ASKED_OUTCOMES = (*FOOLED_BY_OUTCOME, "undecided", UNKNOWN_OUTCOME)
 """The outcomes of examples that a model answered."""
 
 
@@ -20,25 +20,25 @@ def find_label_field(config: TaskConfig) -> str | None:
     if config.validation.mode == "verdict":
         return None
     fields = config.target_fields
-    return next(name for name in fields if config.component(name).type == "multiclass")
+    return next(name for name in fields if config.get_component(name).type == "multiclass")
 
 
 def is_about_model(config: TaskConfig, outcome: str) -> bool:
     """Return whether validators judge the model's answer instead of the author's.
 
-    They do if no answer of the author is compared, and the author, a pattern or a secret decides
-    whether the model was fooled: that claim is to be confirmed.
+    They do if they choose no labels, and if the author, a pattern or a secret decides whether the
+    model was fooled. They then confirm or deny that claim.
     """
-    is_claimed = config.verdict.type in ABOUT_MODEL and find_label_field(config) is None
-    return is_claimed and outcome in ASKED
+    is_claimed = config.verdict.type in MODEL_VERDICTS and find_label_field(config) is None
+    return is_claimed and outcome in ASKED_OUTCOMES
 
 
-class Written(Protocol):
+class JudgeableExample(Protocol):
     """The fields of an example that determine the question to its judges."""
 
     @property
     def outcome(self) -> str:
-        """Return whether the model was fooled."""
+        """Return the outcome, which says whether the model was fooled."""
 
     @property
     def decided_by(self) -> str:
@@ -49,35 +49,40 @@ class Written(Protocol):
         """Return an imported example's own id."""
 
 
-def is_proved(config: TaskConfig, example: Written) -> bool:
+def is_proved(config: TaskConfig, example: JudgeableExample) -> bool:
     """Return whether a rule of this site has determined whether the model was fooled.
 
     False if the pattern took too long, so that the author had to decide, and if an imported file
     states the outcome.
     """
     is_known = example.outcome in FOOLED_BY_OUTCOME and find_label_field(config) is None
-    is_ours = example.decided_by == "rule" and example.uid is None
-    return config.verdict.type in BY_RULE and is_known and is_ours
+    # A file of examples can state any outcome, so an imported one is not proved.
+    is_decided_here = example.decided_by == "rule" and example.uid is None
+    return config.verdict.type in RULE_VERDICTS and is_known and is_decided_here
 
 
-def asks_of_attempt(config: TaskConfig, example: Written) -> bool:
-    """Return whether judges decide only whether the attempt is fair, since a rule proved the rest.
+def is_only_attempt_judged(config: TaskConfig, example: JudgeableExample) -> bool:
+    """Return whether judges decide only whether the attempt is fair.
 
-    Fair is stored as the verdict that confirms the outcome, and unfair as a flag, so that earlier
-    votes, which were about the model's answer, are counted together with these.
+    They do if a rule has proved whether the model was fooled.
+
+    Fair is stored as the verdict that confirms the outcome, and unfair as a flag. So these votes
+    are counted together with earlier ones, which were about the model's answer.
     """
-    return config.asks_of_attempts and is_proved(config, example)
+    return config.asks_about_attempts and is_proved(config, example)
 
 
-def has_own_words(config: TaskConfig, example: Written) -> bool:
+def has_custom_wording(config: TaskConfig, example: JudgeableExample) -> bool:
     """Return whether the configuration's own wording fits the question that is asked.
 
-    Wording about a model's answer does not fit an example that no model answered, and wording about
-    an attempt does not fit one whose outcome no rule has proved.
+    Wording about a model's answer does not fit an example that no model answered. Wording about an
+    attempt does not fit an example without a proved outcome.
     """
     if config.validation.asks == "attempt":
-        return asks_of_attempt(config, example)
-    is_about_author = config.verdict.type not in ABOUT_MODEL or find_label_field(config) is not None
+        return is_only_attempt_judged(config, example)
+    is_about_author = (
+        config.verdict.type not in MODEL_VERDICTS or find_label_field(config) is not None
+    )
     return is_about_author or is_about_model(config, example.outcome)
 
 
@@ -96,35 +101,36 @@ def find_confirming_verdict(
 def find_accepting_vote(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
     """Return the vote that agrees with the author.
 
-    None if the author has not given the correct answer.
+    None if the author has given no label, or has not said whether the model was right.
     """
     if find_label_field(config):
         return Vote(label=author_label) if author_label else None
-    confirms = find_confirming_verdict(config, outcome)
-    return Vote(verdict=confirms) if confirms else None
+    confirming_verdict = find_confirming_verdict(config, outcome)
+    return Vote(verdict=confirming_verdict) if confirming_verdict else None
 
 
-def find_rejecting_vote(config: TaskConfig, example: Written) -> Vote:
+def find_rejecting_vote(config: TaskConfig, example: JudgeableExample) -> Vote:
     """Return the vote that denies the author's claim; a flag if no verdict does."""
-    is_asked = find_label_field(config) is None and not asks_of_attempt(config, example)
-    confirms = find_confirming_verdict(config, example.outcome) if is_asked else None
-    denies: Verdict = "incorrect" if confirms == "correct" else "correct"
-    return Vote(verdict=denies if confirms else "flagged")
+    is_asked = find_label_field(config) is None and not is_only_attempt_judged(config, example)
+    confirming_verdict = find_confirming_verdict(config, example.outcome) if is_asked else None
+    denying_verdict: Verdict = "incorrect" if confirming_verdict == "correct" else "correct"
+    # Even if no verdict contradicts the claim, a flag prevents its confirmation.
+    return Vote(verdict=denying_verdict if confirming_verdict else "flagged")
 
 
-def check_claim(
+def assess_claim(
     config: TaskConfig,
     outcome: str,
     decision: Decision,
     author_label: str | None,
     model_label: str | None,
 ) -> tuple[bool, bool]:
-    """Check an author's claim by a decision.
+    """Return whether a decision confirms the author's claim, and whether it confirms a model error.
 
     Parameters
     ----------
     config
-        The task's.
+        The task's configuration.
     outcome
         Whether the model was fooled; "unknown" for imports whose source does not say so.
     decision
@@ -145,9 +151,13 @@ def check_claim(
     """
     if outcome == UNKNOWN_OUTCOME and is_about_model(config, outcome):
         return decision.verdict in ("correct", "incorrect"), decision.verdict == "incorrect"
-    confirms = find_confirming_verdict(config, outcome)
-    fooled = FOOLED_BY_OUTCOME.get(outcome)
-    error = is_validated_error(
-        decision, author_label, model_label, is_fooled=fooled, confirms=confirms
+    confirming_verdict = find_confirming_verdict(config, outcome)
+    is_fooled = FOOLED_BY_OUTCOME.get(outcome)
+    is_error = is_validated_error(
+        decision,
+        author_label,
+        model_label,
+        is_fooled=is_fooled,
+        confirming_verdict=confirming_verdict,
     )
-    return is_verified(decision, author_label, confirms), error
+    return is_verified(decision, author_label, confirming_verdict), is_error

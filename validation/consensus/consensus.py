@@ -1,7 +1,7 @@
-"""When do votes decide? Policies on plain values; never a clock, a database or an order of votes.
+"""Policies that decide examples by votes. Pure: the clock and the order of votes don't matter.
 
 A vote is a label or a verdict. “Cannot tell” and “flagged” are verdicts in either mode and win like
-any other choice, so that enough of them close an example without verifying it.
+any other choice. So enough of these votes close an example without verifying it.
 """
 
 import re
@@ -18,7 +18,7 @@ Verdict = Literal["correct", "incorrect", "flagged", "cannot_tell"]
 Rule = Literal["n-equal", "at-least", "strict", "plurality", "dawid-skene"]
 State = Literal["undecided", "decided", "no_consensus"]
 
-_POLICY = re.compile(
+_POLICY_PATTERN = re.compile(
     r"(n-equal|at-least):([0-9]+)|(strict|plurality)|dawid-skene:([0-9]*\.?[0-9]+)"
 )
 
@@ -53,14 +53,12 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.needed < 1 or (self.of is not None and self.of < 1):
-            raise ValueError(gettext_noop("A policy needs at least one vote."))
+            raise ValueError(gettext_noop("Enter at least 1 vote."))
         if self.rule in ("n-equal", "at-least") and self.of and self.of < self.needed:
             raise ValueError(f"{self.needed} equal votes cannot come out of {self.of}.")
-        # At one half two labels could reach it.
+        # At one half, two labels could reach it.
         if not 0.5 < self.threshold <= 1:
-            raise ValueError(
-                gettext_noop("The threshold of a posterior is above 0.5 and at most 1.")
-            )
+            raise ValueError(gettext_noop("Enter a threshold above 0.5 and at most 1."))
 
     @classmethod
     def from_votes(cls, votes: Votes) -> Self:
@@ -70,19 +68,23 @@ class Policy:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse n-equal:3, at-least:3, strict, plurality or dawid-skene:0.8. Raises ValueError."""
-        match = _POLICY.fullmatch(text)
+        match = _POLICY_PATTERN.fullmatch(text)
         if match is None:
             raise ValueError(
-                f"{text!r} is no policy; write n-equal:3, at-least:3, strict, plurality or "
+                f"{text!r} isn't a policy. Write n-equal:3, at-least:3, strict, plurality or "
                 "dawid-skene:0.8."
             )
-        counted, needed, share, threshold = match.groups()
-        if counted:
-            return cls(cast(Rule, counted), int(needed))
-        return cls(cast(Rule, share)) if share else cls("dawid-skene", threshold=float(threshold))
+        vote_match, needed, share_match, threshold = match.groups()
+        if vote_match:
+            return cls(cast(Rule, vote_match), int(needed))
+        return (
+            cls(cast(Rule, share_match))
+            if share_match
+            else cls("dawid-skene", threshold=float(threshold))
+        )
 
     @property
-    def most(self) -> int | None:
+    def max_votes(self) -> int | None:
         """Return the maximum number of votes to ask for; None for no limit.
 
         N equal votes of three verdicts need at most 3N-2.
@@ -97,20 +99,20 @@ class Decision:
     state: State
     winner: Vote | None = None
     counts: Mapping[Vote, int] = field(default_factory=dict)
-    by_owner: bool = False
+    is_by_owner: bool = False
 
     @property
     def label(self) -> str | None:
-        """Return the consensus label; None without one and if a verdict won."""
+        """Return the consensus label; None without a consensus, or if a verdict won."""
         return self.winner.label if self.winner else None
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the consensus verdict; None without one and if a label won."""
+        """Return the consensus verdict; None without a consensus, or if a label won."""
         return self.winner.verdict if self.winner else None
 
 
-def decide(
+def decide_by_votes(
     votes: Iterable[Vote],
     policy: Policy,
     *,
@@ -128,27 +130,28 @@ def decide(
     owner
         The owner's current decision, if any; it overrides all votes.
     posterior
-        Label to probability (0-1), for dawid-skene (`validation.consensus.dawid_skene.fitting`).
+        Probability of each label, for dawid-skene (`validation.consensus.dawid_skene.fitting`).
 
     Returns
     -------
     Decision
-        Its state, and the choice that won.
+        The state of the example, and the choice that won.
     """
     counts = Counter(votes)
     if owner:
-        return Decision("decided", owner, counts, by_owner=True)
+        return Decision("decided", owner, counts, is_by_owner=True)
     if policy.rule == "dawid-skene":
-        winner = _most_probable(posterior or {}, policy.threshold)
+        winner = _find_most_probable(posterior or {}, policy.threshold)
     else:
         winner = _find_winner(counts, policy)
     if winner:
         return Decision("decided", winner, counts)
-    possible = _could_win(*_count_leading_votes(counts), sum(counts.values()), policy)
-    return Decision("undecided" if possible else "no_consensus", None, counts)
+    # If not even the leading answer can win any more, no further votes are requested.
+    can_be_decided = _can_win(*_count_leading_votes(counts), sum(counts.values()), policy)
+    return Decision("undecided" if can_be_decided else "no_consensus", None, counts)
 
 
-def votes_still_needed(
+def count_votes_still_needed(
     votes: Iterable[Vote],
     policy: Policy,
     *,
@@ -160,24 +163,28 @@ def votes_still_needed(
     Parameters
     ----------
     votes, policy, owner, posterior
-        As for `decide`.
+        As for `decide_by_votes`.
 
     Notes
     -----
     For dawid-skene, whose posterior cannot be predicted: 1 while more votes may be asked for.
     """
     counts = Counter(votes)
-    if decide(counts, policy, owner=owner, posterior=posterior).state != "undecided":
+    if decide_by_votes(counts, policy, owner=owner, posterior=posterior).state != "undecided":
         return 0
     if policy.rule == "dawid-skene":
         return 1
     (first, second), total = _count_leading_votes(counts), sum(counts.values())
-    # It ends: an undecided leader can still win, as `decide` has found.
-    return next(n for n in count(1) if _wins(first + n, second, total + n, policy))
+    # Terminates, because `decide_by_votes` has found that the leading answer can still win.
+    return next(
+        extra_votes
+        for extra_votes in count(1)
+        if _is_winner(first + extra_votes, second, total + extra_votes, policy)
+    )
 
 
 def is_verified(
-    decision: Decision, author_label: str | None, confirms: Verdict | None = "correct"
+    decision: Decision, author_label: str | None, confirming_verdict: Verdict | None = "correct"
 ) -> bool:
     """Return whether a consensus confirms the author.
 
@@ -187,12 +194,12 @@ def is_verified(
         The decision of the votes, or of an owner.
     author_label
         If known, the consensus label must equal it.
-    confirms
+    confirming_verdict
         The verdict that agrees with the author; None if the author has claimed nothing.
     """
     if decision.label is not None:
         return author_label is None or decision.label == author_label
-    return decision.verdict is not None and decision.verdict == confirms
+    return decision.verdict is not None and decision.verdict == confirming_verdict
 
 
 def is_validated_error(
@@ -201,7 +208,7 @@ def is_validated_error(
     model_label: str | None,
     *,
     is_fooled: bool | None = None,
-    confirms: Verdict | None = "correct",
+    confirming_verdict: Verdict | None = "correct",
 ) -> bool:
     """Return whether validators confirm a model error, as counted in the numerator of vMER.
 
@@ -213,25 +220,27 @@ def is_validated_error(
         None if unknown.
     is_fooled
         The stored outcome; None if unknown.
-    confirms
+    confirming_verdict
         As for `is_verified`.
 
     Notes
     -----
     The example must be verified and the target fooled. Without a stored outcome, the target was
-    fooled if its label is not the consensus label (or the author's label found correct).
+    fooled if its label differs from the consensus label. If the decision has no label, the author's
+    label is compared instead.
     """
-    if not is_verified(decision, author_label, confirms):
+    if not is_verified(decision, author_label, confirming_verdict):
         return False
     if is_fooled is not None:
         return is_fooled
-    truth = author_label if decision.label is None else decision.label
-    return None not in (truth, model_label) and truth != model_label
+    true_label = author_label if decision.label is None else decision.label
+    # An unknown label does not prove an error.
+    return None not in (true_label, model_label) and true_label != model_label
 
 
 def _count_leading_votes(counts: Mapping[Vote, int]) -> tuple[int, int]:
     """Return the numbers of votes for the first and the second choice."""
-    # Two zeros, as there may be fewer than two choices.
+    # Padded with two zeros, because there may be fewer than two choices.
     first, second, *_ = sorted((*counts.values(), 0, 0), reverse=True)
     return first, second
 
@@ -239,13 +248,12 @@ def _count_leading_votes(counts: Mapping[Vote, int]) -> tuple[int, int]:
 def _find_winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
     """Return the choice that wins; None if none does.
 
-    If verdicts tie with N equal votes each, the first in Dynabench's order wins, which is correct.
-    Such a tie needs votes beyond those asked for; without this order the (3N-2)th vote would not
-    decide.
+    If verdicts tie with N equal votes each, the first in Dynabench's order wins: `correct`. Such a
+    tie needs more votes than are asked for. Without this order, the (3N-2)th vote would not decide.
     """
     first, second = _count_leading_votes(counts)
     leaders = [vote for vote, votes in counts.items() if votes == first]
-    if _wins(first, second, sum(counts.values()), policy):
+    if _is_winner(first, second, sum(counts.values()), policy):
         return leaders[0]
     verdicts = [vote.verdict for vote in leaders if vote.verdict]
     if policy.rule == "n-equal" and first >= policy.needed and len(verdicts) == len(leaders):
@@ -253,40 +261,40 @@ def _find_winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
     return None
 
 
-def _wins(first: int, second: int, total: int, policy: Policy) -> bool:
+def _is_winner(first: int, second: int, total: int, policy: Policy) -> bool:
     """Return whether the leader has enough votes, and no other choice has or can get as many.
 
     N equal votes decide at once. The other rules are about all votes, so they decide early only if
     further votes cannot change the result.
     """
-    to_come = 0 if policy.rule == "n-equal" else max(0, (policy.most or 0) - total)
-    return first >= _threshold(total, policy) and first > second + to_come
+    remaining_votes = 0 if policy.rule == "n-equal" else max(0, (policy.max_votes or 0) - total)
+    return first >= _compute_threshold(total, policy) and first > second + remaining_votes
 
 
-def _could_win(first: int, second: int, total: int, policy: Policy) -> bool:
+def _can_win(first: int, second: int, total: int, policy: Policy) -> bool:
     """Return whether the leader would win if all further votes were for it."""
-    # Without a limit further votes may always decide.
-    if policy.most is None:
+    # Without a limit, further votes may always decide.
+    if policy.max_votes is None:
         return True
-    to_come = max(0, policy.most - total)
-    # Nobody knows beforehand what a vote will do to the posterior.
+    remaining_votes = max(0, policy.max_votes - total)
+    # The effect of a vote on the posterior cannot be known in advance.
     if policy.rule == "dawid-skene":
-        return to_come > 0
-    return _wins(first + to_come, second, total + to_come, policy)
+        return remaining_votes > 0
+    return _is_winner(first + remaining_votes, second, total + remaining_votes, policy)
 
 
-def _threshold(total: int, policy: Policy) -> int:
-    """Return the number of equal votes that a choice needs of `total` votes."""
+def _compute_threshold(total: int, policy: Policy) -> int:
+    """Return the number of equal votes that a choice needs out of `total` votes."""
     if policy.rule == "plurality":
         return 1
     if policy.rule == "strict":
-        # Of the votes that will be asked for, so that an early majority does not win.
-        return max(total, policy.most or 0) // 2 + 1
+        # A share of all requested votes, so that an early majority does not win.
+        return max(total, policy.max_votes or 0) // 2 + 1
     return policy.needed
 
 
-def _most_probable(posterior: Mapping[str, float], threshold: float) -> Vote | None:
-    """Return the label that reaches the threshold; above one half there is at most one."""
+def _find_most_probable(posterior: Mapping[str, float], threshold: float) -> Vote | None:
+    """Return the label that reaches the threshold, or None. At most one can exceed one half."""
     for label, probability in posterior.items():
         if probability >= threshold:
             return Vote(label=label)

@@ -1,13 +1,16 @@
-"""The automatic check of a validator by gold items; only evidence counts against anybody."""
+"""The automatic check of a validator by their answers to gold items.
+
+A validator who fails it is paused (`validation/judging/gold_pause.py`).
+"""
 
 from enum import Enum
 
-from validation.rates.rates import wilson
+from validation.rates.rates import compute_wilson_interval
 
-LEAST_GOLD = 8
-"""Gold items that a person has answered before they count."""
-# So of 8 answers all must be right, of 10 nine, of 20 sixteen.
-GOLD_BOUND = 0.55
+MIN_GOLD_ANSWERS = 8
+"""The fewest answers to gold items by which a person is checked."""
+# So all of 8 answers must be right, 9 of 10, or 16 of 20.
+MIN_GOLD_SHARE = 0.55
 
 
 class Check(Enum):
@@ -18,8 +21,12 @@ class Check(Enum):
     UNKNOWN = "unknown"
 
 
-def gold_check(correct_count: int, answered_count: int) -> Check:
+def assess_gold_answers(correct_count: int, answered_count: int) -> Check:
     """Check a validator's share of correct gold answers by Wilson's lower bound."""
-    if answered_count < LEAST_GOLD:
+    if answered_count < MIN_GOLD_ANSWERS:
         return Check.UNKNOWN
-    return Check.PASS if wilson(correct_count, answered_count)[0] >= GOLD_BOUND else Check.FAIL
+    return (
+        Check.PASS
+        if compute_wilson_interval(correct_count, answered_count)[0] >= MIN_GOLD_SHARE
+        else Check.FAIL
+    )

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-LEAST_SECONDS = 0.6
-"""Earlier after an example appears a tap or a key is meant for what stood there before."""
-WORDS_A_SECOND = 15
-"""Faster than anybody reads: people read 3 to 6 words a second, and skim at most 12."""
-LEAST_VOTES = 20
-"""With fewer timed votes nothing is said about a person."""
+MIN_READING_SECONDS = 0.6
+"""An answer within this time after an example appears was meant for the page before."""
+WORDS_PER_SECOND = 15
+"""A speed faster than anybody reads: people read 3 to 6 words a second, and skim at most 12."""
+MIN_TIMED_VOTES = 20
+"""The fewest timed votes by which a person's reading is checked."""
 UNSPACED_PATTERN = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 )
@@ -22,7 +22,7 @@ def is_too_soon(seconds: float, items: int = 1) -> bool:
     >>> is_too_soon(0.5), is_too_soon(0.6), is_too_soon(0.6, items=3)
     (True, False, True)
     """
-    return seconds < LEAST_SECONDS * items
+    return seconds < MIN_READING_SECONDS * items
 
 
 def count_words(value: Any) -> int:
@@ -34,20 +34,20 @@ def count_words(value: Any) -> int:
     (4, 3)
     """
     if isinstance(value, str):
-        parted = UNSPACED_PATTERN.sub(" ", value).split()
-        words = sum(any(map(str.isalnum, word)) for word in parted)  # a dash is none
+        spaced_text = UNSPACED_PATTERN.sub(" ", value).split()
+        words = sum(any(map(str.isalnum, word)) for word in spaced_text)  # a dash is not a word
         return words + len(UNSPACED_PATTERN.findall(value)) // 2
     if isinstance(value, Mapping):
         return count_words(value.get("text"))
     return sum(map(count_words, value)) if isinstance(value, list | tuple) else 0
 
 
-def reads_too_little(unread_votes: int, timed_votes: int) -> bool:
+def has_read_too_little(unread_votes: int, timed_votes: int) -> bool:
     """Return whether a judge cast most votes faster than anybody reads: evidence, not a verdict.
 
     A minority is no sign, because a judge may know a passage from the example before.
 
-    >>> reads_too_little(11, 20), reads_too_little(10, 20), reads_too_little(19, 19)
+    >>> has_read_too_little(11, 20), has_read_too_little(10, 20), has_read_too_little(19, 19)
     (True, False, False)
     """
-    return timed_votes >= LEAST_VOTES and 2 * unread_votes > timed_votes
+    return timed_votes >= MIN_TIMED_VOTES and 2 * unread_votes > timed_votes

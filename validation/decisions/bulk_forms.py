@@ -12,20 +12,26 @@ from annotation.models import Example
 from core.errors import Invalid
 from tasks.models import Task
 from validation.consensus.tags import MAX_TAG_CHARS, normalise_tag
-from validation.decisions.bulk_services import MAX_EXAMPLES, TAGS, Action, TooMany, Wish
+from validation.decisions.bulk_services import (
+    MAX_EXAMPLES,
+    TAG_ACTIONS,
+    Action,
+    ActionRequest,
+    TooManyExamples,
+)
 
 
-class WishForm(forms.Form):
-    """A form for a bulk action; `wish` is available once it is valid."""
+class BulkActionForm(forms.Form):
+    """A form for a bulk action; `requested_action` is available once it is valid."""
 
     action = forms.ChoiceField(choices=Action.choices, label=_("Action"))
     reason = forms.CharField(
         max_length=500, required=False, label=_("Reason"),
-        help_text=_("The author reads it, without your name. Sending back needs one."),
+        help_text=_("The author sees this, without your name. Required to send back an example."),
     )  # fmt: skip
     tag = forms.CharField(
         max_length=MAX_TAG_CHARS, required=False, label=_("Tag"),
-        help_text=_("For reviewers alone. Capitals do not matter."),
+        help_text=_("Only reviewers see tags. Capitals don't matter."),
     )  # fmt: skip
     looked_at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
@@ -34,8 +40,8 @@ class WishForm(forms.Form):
         data: dict[str, Any] = super().clean() or {}
         action = data.get("action")
         if action == Action.SEND_BACK and not data.get("reason"):
-            self.add_error("reason", gettext("Tell the author what to mend"))
-        if action in TAGS and not self.has_error("tag"):
+            self.add_error("reason", gettext("Tell the author what to fix"))
+        if action in TAG_ACTIONS and not self.has_error("tag"):
             try:
                 data["tag"] = normalise_tag(data["tag"])
             except ValueError:
@@ -46,13 +52,13 @@ class WishForm(forms.Form):
         return data
 
     @property
-    def wish(self) -> Wish:
+    def requested_action(self) -> ActionRequest:
         """Return the action with its fields, without those filled in for other actions."""
         data = self.cleaned_data
         action = Action(data["action"])
-        is_tag = action in TAGS
+        is_tag = action in TAG_ACTIONS
         has_reason = not is_tag and action != Action.UNDECIDE
-        return Wish(
+        return ActionRequest(
             action,
             reason=data["reason"] if has_reason else "",
             tag=data["tag"] if is_tag else "",
@@ -61,25 +67,29 @@ class WishForm(forms.Form):
 
 
 def find_named_examples(task: Task, uuids: Collection[str | UUID]) -> list[int]:
-    """Return the ids of a task's examples with these uuids. Raises Invalid, TooMany.
+    """Return the ids of a task's examples with these uuids. Raises Invalid, TooManyExamples.
 
     At most two queries.
     """
     if not uuids:
-        raise Invalid(gettext("Choose at least one example"), field="examples")
-    # Before the query, which would carry each of the ids.
+        raise Invalid(gettext("Choose at least one example."), field="examples")
+    # Checked before the query, which would contain all ids.
     if len(uuids) > MAX_EXAMPLES:
-        raise TooMany(gettext("At most %(number)d examples at a time.") % {"number": MAX_EXAMPLES})
+        raise TooManyExamples(
+            gettext("Choose at most %(number)d examples at a time.") % {"number": MAX_EXAMPLES}
+        )
     try:
         unique_uuids = {UUID(str(uuid)) for uuid in uuids}
     except ValueError:
-        raise Invalid(gettext("This is no example’s id"), field="examples") from None
-    pks = Example.objects.filter(round__task=task, uuid__in=unique_uuids).values_list(
+        raise Invalid(gettext("Each example ID must be a UUID."), field="examples") from None
+    named_ids = Example.objects.filter(round__task=task, uuid__in=unique_uuids).values_list(
         "pk", flat=True
     )
-    ids = list(pks)
-    # All or none: an example that was named is never left out silently.
-    if len(ids) < len(unique_uuids):
-        message = gettext("%(number)d of the examples are not of this task. Nothing was changed.")
-        raise Invalid(message % {"number": len(unique_uuids) - len(ids)}, field="examples")
-    return ids
+    example_ids = list(named_ids)
+    # All or none, so that no example in the request is left out silently.
+    if len(example_ids) < len(unique_uuids):
+        message = gettext(
+            "Some of these examples belong to another task (%(number)d). We changed nothing."
+        )
+        raise Invalid(message % {"number": len(unique_uuids) - len(example_ids)}, field="examples")
+    return example_ids

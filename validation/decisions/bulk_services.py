@@ -1,4 +1,4 @@
-"""Writes about many examples at once, some hundred in each transaction. Locks: docs/locking.md."""
+"""Writes to many examples at once, a few hundred per transaction. Locks: docs/locking.md."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -20,31 +20,31 @@ from core.errors import Refused
 from tasks.models import Round, Task
 from validation.consensus.claims import find_accepting_vote, find_label_field, find_rejecting_vote
 from validation.consensus.consensus import Vote
-from validation.decisions.consensus_rows import derive_all
-from validation.decisions.filter_forms import tags_of
+from validation.decisions.consensus_rows import derive_consensus_of_all
+from validation.decisions.filter_forms import list_tags
 from validation.models import ExampleTag, OwnerDecision
 
-# Few enough that votes on these examples wait only for a moment.
-CHUNK = 500
+# Few enough that votes on these examples wait only briefly.
+CHUNK_EXAMPLES = 500
 MAX_EXAMPLES = 10_000
-"""Most examples of one action."""
-MOST_TAGS = 100
-"""Most different tags in a task."""
+"""The most examples of one action."""
+MAX_TAGS = 100
+"""The most different tags in a task."""
 
 
 class Action(models.TextChoices):
     """A reviewer's bulk action on examples."""
 
-    ACCEPT = "accept", gettext_lazy("Accept: the author is right")
+    ACCEPT = "accept", gettext_lazy("Accept the author's answer")
     REJECT = "reject", gettext_lazy("Reject")
     SEND_BACK = "send-back", gettext_lazy("Send back to the author")
-    UNDECIDE = "undecide", gettext_lazy("Let the votes decide again")
+    UNDECIDE = "undecide", gettext_lazy("Undo decision")
     TAG = "tag", gettext_lazy("Add a tag")
     UNTAG = "untag", gettext_lazy("Remove a tag")
 
 
 DECIDING_ACTIONS = (Action.ACCEPT, Action.REJECT, Action.SEND_BACK)
-TAGS = (Action.TAG, Action.UNTAG)
+TAG_ACTIONS = (Action.TAG, Action.UNTAG)
 LOG_CODES = {
     Action.ACCEPT: "consensus.accepted",
     Action.REJECT: "consensus.rejected",
@@ -58,16 +58,16 @@ UNDO_ACTIONS = {
     LOG_CODES[Action.TAG]: Action.UNTAG,
     LOG_CODES[Action.UNTAG]: Action.TAG,
 }
-"""What takes an action back, by its word in the log."""
+"""The action that undoes another one, by the code of the latter in the log."""
 
 
-class Changed(Refused):
+class MatchesChanged(Refused):
     """Raised when the matching examples differ from those the reviewer saw; nothing was changed."""
 
     code = "changed"
 
 
-class TooMany(Refused):
+class TooManyExamples(Refused):
     """Raised when an action selects too many examples; nothing was changed."""
 
     code = "too_many"
@@ -80,7 +80,7 @@ class NothingToUndo(Refused):
 
 
 @dataclass(frozen=True)
-class Wish:
+class ActionRequest:
     """A requested bulk action. The author can read the reason.
 
     looked_at: when the reviewer saw the examples; examples decided since are not changed.
@@ -88,11 +88,11 @@ class Wish:
 
     action: Action
     reason: str = ""
-    tag: str = ""  # as `normalise_tag` writes it
+    tag: str = ""  # normalised by `normalise_tag`
     looked_at: datetime | None = None
 
 
-class Left(NamedTuple):
+class UnchangedExample(NamedTuple):
     """An example that was not changed, and the reason as a code and a sentence."""
 
     example: uuid.UUID
@@ -101,237 +101,264 @@ class Left(NamedTuple):
 
 
 @dataclass
-class Done:
+class ActionResult:
     """The result of an action; `run` identifies it in the log."""
 
     action: Action
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     changed: int = 0
-    left: list[Left] = field(default_factory=list)
+    left: list[UnchangedExample] = field(default_factory=list)
 
 
-class Matched(NamedTuple):
-    """The number of matching examples, at most MOST + 1, and a token that identifies the set."""
+class MatchSummary(NamedTuple):
+    """The number of matching examples, at most MAX_EXAMPLES + 1, and a token for the set."""
 
     number: int
     token: str
 
 
-def count_matched(examples: QuerySet[Example]) -> Matched:
-    """Count the examples that an action on all of them would change. One query."""
-    some = examples.order_by("pk").values("pk")[: MAX_EXAMPLES + 1]
-    # Another set of as many examples almost always has another sum of ids.
-    count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
-    return Matched(count, f"{count}-{int(total or 0)}")
+def count_matched(examples: QuerySet[Example]) -> MatchSummary:
+    """Return the number of matching examples and the token that identifies them. One query."""
+    limited_examples = examples.order_by("pk").values("pk")[: MAX_EXAMPLES + 1]
+    # A different set of the same size almost always has a different sum of ids.
+    count, total = limited_examples.aggregate(n=Count("pk"), total=Sum("pk")).values()
+    return MatchSummary(count, f"{count}-{int(total or 0)}")
 
 
-def still_matched(examples: QuerySet[Example], token: str) -> list[int]:
+def find_still_matched(examples: QuerySet[Example], token: str) -> list[int]:
     """Return the ids of all matching examples if they are those the person saw.
 
-    Raises Changed, TooMany.
+    Raises MatchesChanged, TooManyExamples.
     """
-    ids = list(examples.values_list("pk", flat=True)[: MAX_EXAMPLES + 1])
-    if len(ids) > MAX_EXAMPLES:
-        message = _("At most %(number)d examples at a time. Narrow the filters.")
-        raise TooMany(message % {"number": MAX_EXAMPLES})
-    if f"{len(ids)}-{sum(ids)}" != token:
+    example_ids = list(examples.values_list("pk", flat=True)[: MAX_EXAMPLES + 1])
+    if len(example_ids) > MAX_EXAMPLES:
+        message = _("You can change at most %(number)d examples at a time. Narrow the filters.")
+        raise TooManyExamples(message % {"number": MAX_EXAMPLES})
+    if f"{len(example_ids)}-{sum(example_ids)}" != token:
         message = _(
-            "Other examples match now than when you looked (now %(number)d). Nothing was changed. "
-            "Look again, then repeat it."
+            "Other examples match now (%(number)d in total). We changed nothing. Check "
+            "the list, then try again."
         )
-        raise Changed(message % {"number": len(ids)})
-    return ids
+        raise MatchesChanged(message % {"number": len(example_ids)})
+    return example_ids
 
 
-def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) -> Done:
-    """Apply the action to each of the task's examples that allows it; report the others.
+def apply_action(
+    *, task: Task, examples: Collection[int], actor: User, request: ActionRequest
+) -> ActionResult:
+    """Apply the action to each of the task's examples that allows it; list the others in `left`.
 
-    Locks the examples, a few hundred of a round at a time and in the order of their ids, then the
-    round. Each such batch is one transaction with its own log entry. Raises TooMany.
+    Locks the examples of a round in the order of their ids, a few hundred at a time. Then locks the
+    round. Each such batch is one transaction with its own log entry. Raises TooManyExamples.
     """
     if len(examples) > MAX_EXAMPLES:
-        raise TooMany(_("At most %(number)d examples at a time.") % {"number": MAX_EXAMPLES})
-    if wish.action == Action.TAG:
-        _check_tags(task, wish.tag)
-    # By round for `groupby`; by id so that two such walks never wait for each other.
+        raise TooManyExamples(
+            _("Choose at most %(number)d examples at a time.") % {"number": MAX_EXAMPLES}
+        )
+    if request.action == Action.TAG:
+        _check_tags(task, request.tag)
+    # By round for `groupby`; by id so that two runs cannot deadlock.
     task_examples = Example.objects.filter(pk__in=examples, round__task=task).order_by(
         "round", "pk"
     )
-    result = Done(wish.action)
-    # Each round by itself, as a batch locks its round after its examples.
+    result = ActionResult(request.action)
+    # Each round separately, because a batch locks its round after its examples.
     for _round, rows in groupby(task_examples.values_list("round", "pk"), key=lambda row: row[0]):
-        pks = [pk for _, pk in rows]
-        for start in range(0, len(pks), CHUNK):
-            _change_batch(task, pks[start : start + CHUNK], actor, wish, result)
+        batch_ids = [example_id for _, example_id in rows]
+        for start in range(0, len(batch_ids), CHUNK_EXAMPLES):
+            _change_batch(task, batch_ids[start : start + CHUNK_EXAMPLES], actor, request, result)
     return result
 
 
 def _check_tags(task: Task, name: str) -> None:
-    tags = tags_of(task)
-    if name not in tags and len(tags) >= MOST_TAGS:
-        message = _("The task has %(number)d tags, the most there may be. Use one of them.")
-        raise TooMany(message % {"number": MOST_TAGS})
+    tags = list_tags(task)
+    if name not in tags and len(tags) >= MAX_TAGS:
+        message = _("The task already has %(number)d tags, which is the maximum. Use one of them.")
+        raise TooManyExamples(message % {"number": MAX_TAGS})
 
 
 @transaction.atomic
-def _change_batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, result: Done) -> None:
-    rows = _lock_examples(task, pks)
-    # Under the locks, so that no decision comes between this check and the change.
-    facts = _BatchFacts.of(rows, wish)
-    left = [Left(row.uuid, *why) for row in rows if (why := _explain_refusal(row, wish, facts))]
-    result.left += left
-    refused = {refusal.example for refusal in left}
+def _change_batch(
+    task: Task, batch_ids: Sequence[int], actor: User, request: ActionRequest, result: ActionResult
+) -> None:
+    rows = _lock_examples(task, batch_ids)
+    # Under the locks, so that nothing is decided between this check and the change.
+    facts = _BatchFacts.read(rows, request)
+    unchanged = [
+        UnchangedExample(row.uuid, *reason)
+        for row in rows
+        if (reason := _explain_refusal(row, request, facts))
+    ]
+    result.left += unchanged
+    refused = {refusal.example for refusal in unchanged}
     rows = [row for row in rows if row.uuid not in refused]
     if not rows:
         return
-    if wish.action in TAGS:
-        _tag(rows, wish)
+    if request.action in TAG_ACTIONS:
+        _tag_examples(rows, request)
     else:
-        _decide(rows, actor, wish)
+        _decide_examples(rows, actor, request)
     result.changed += len(rows)
-    logged_values = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
-    ids, target = [row.pk for row in rows], f"{len(rows)} examples"
-    # In the same transaction, so that undoing finds exactly what was done.
+    logged_values = {
+        name: getattr(request, name) for name in ("reason", "tag") if getattr(request, name)
+    }
+    example_ids, target = [row.pk for row in rows], f"{len(rows)} examples"
+    # In the same transaction, so that undoing reverts exactly these changes.
     log(
         actor,
-        LOG_CODES[wish.action],
+        LOG_CODES[request.action],
         target,
         about=task,
         run=result.run,
-        examples=ids,
+        examples=example_ids,
         **logged_values,
     )
 
 
-def _lock_examples(task: Task, pks: Sequence[int]) -> list[Example]:
-    """Lock the examples and return them as they are after locking; see `lock_example`.
+def _lock_examples(task: Task, batch_ids: Sequence[int]) -> list[Example]:
+    """Lock the examples, then their round, and return the examples as they are after locking.
 
-    Then locks their round, so that it is not released before they are decided.
+    The round is locked so that it is not released before they are decided. See `lock_example`.
     """
-    rows = Example.objects.filter(pk__in=pks).order_by("pk")
-    # SQLite has locked the whole database.
+    rows = Example.objects.filter(pk__in=batch_ids).order_by("pk")
+    # SQLite has already locked the whole database.
     if connection.features.has_select_for_update:
         list(rows.select_for_update(no_key=True).values_list("pk"))
     examples = list(rows.select_related("annotator"))
-    # A release of the round waits until these decisions are stored, or comes before them.
+    # A release of the round waits until these decisions are stored, or has preceded them.
     rounds = Round.objects.select_for_update(of=("self",), no_key=True)
     round = rounds.get(pk=examples[0].round_id)
+    # Reuses the parsed configuration, which would otherwise be parsed again.
     round.task = task
     for row in examples:
+        # All share the locked round: this saves queries, and its state cannot change.
         row.round = round
     return examples
 
 
 class _BatchFacts(NamedTuple):
-    """Ids of locked examples: decided by an owner, changed since they were seen, having the tag."""
+    """The facts about a batch of locked examples, as sets of their ids.
+
+    decided: those that an owner has decided. decided_later: those that were decided since the
+    reviewer saw them. tagged: those that have the tag.
+    """
 
     decided: set[int]
-    newer: set[int]
+    decided_later: set[int]
     tagged: set[int]
 
     @classmethod
-    def of(cls, rows: Sequence[Example], wish: Wish) -> "_BatchFacts":
-        # Tags change no decision, so it does not matter what was decided since.
-        if wish.action in TAGS:
-            tags = ExampleTag.objects.filter(example__in=rows, name=wish.tag)
+    def read(cls, rows: Sequence[Example], request: ActionRequest) -> "_BatchFacts":
+        # Tags do not change decisions, so decisions made since do not matter.
+        if request.action in TAG_ACTIONS:
+            tags = ExampleTag.objects.filter(example__in=rows, name=request.tag)
             return cls(set(), set(), set(tags.values_list("example", flat=True)))
         decisions = OwnerDecision.objects.filter(example__in=rows)
         decided_ids = set(
             decisions.filter(withdrawn_at__isnull=True).values_list("example", flat=True)
         )
-        since = wish.looked_at
-        later = Q(created_at__gt=since) | Q(withdrawn_at__gt=since)
-        newer = decisions.filter(later).values_list("example", flat=True) if since else ()
-        return cls(decided_ids, set(newer), set())
+        since = request.looked_at
+        later_decisions = Q(created_at__gt=since) | Q(withdrawn_at__gt=since)
+        decided_later = (
+            decisions.filter(later_decisions).values_list("example", flat=True) if since else ()
+        )
+        return cls(decided_ids, set(decided_later), set())
 
 
-def _explain_refusal(row: Example, wish: Wish, facts: _BatchFacts) -> tuple[str, str] | None:
+def _explain_refusal(
+    row: Example, request: ActionRequest, facts: _BatchFacts
+) -> tuple[str, str] | None:
     """Return a code and a sentence if the example does not allow the action; None if it does."""
     message_values = {"number": row.round.number}
     if row.retracted_at:
-        return "withdrawn", _("It is withdrawn.")
+        return "withdrawn", _("The example has been withdrawn.")
     if row.round.state == Round.State.RELEASED:
-        message = _("Round %(number)d is released. What was decided in it stays.")
+        message = _("Round %(number)d is released, so its decisions are final.")
         return "released", message % message_values
-    if row.pk in facts.newer:
-        return "changed", _("Somebody has decided it since you looked.")
-    match wish.action:
+    if row.pk in facts.decided_later:
+        return "changed", _("Someone else has decided this example since you opened the list.")
+    match request.action:
         case Action.TAG if row.pk in facts.tagged:
-            return "tagged", _("It has the tag already.")
+            return "tagged", _("The example already has this tag.")
         case Action.UNTAG if row.pk not in facts.tagged:
-            return "untagged", _("It does not have the tag.")
+            return "untagged", _("The example doesn't have this tag.")
         case Action.UNDECIDE if row.pk not in facts.decided:
-            return "no_decision", _("No owner has decided it.")
-        case Action.ACCEPT if _find_accepting(row) is None:
-            return "unclaimed", _("Its author has not said what is right. Decide it by itself.")
+            return "no_decision", _("No owner has decided this example yet.")
+        case Action.ACCEPT if _find_accepting_vote(row) is None:
+            return "unclaimed", _(
+                "The author hasn't given a right answer. Decide the example on its own page."
+            )
         case Action.SEND_BACK:
             return _explain_uncorrectable(row)
     return None
 
 
 def _explain_uncorrectable(row: Example) -> tuple[str, str] | None:
-    """Return why the author cannot correct the example; None if they can."""
+    """Return a code and a sentence if the author cannot correct the example; None if they can."""
     if row.round.state not in (Round.State.OPEN, Round.State.PAUSED):
         message = _(
-            "Round %(number)d is closed, so its author can mend nothing. Reject it instead."
+            "Round %(number)d is closed, so the author can't fix this example. Reject it instead."
         )
         return "closed", message % {"number": row.round.number}
     if row.annotator is None or row.annotator.user_id is None:
-        return "no_author", _("Its author has no account here. Reject it instead.")
+        return "no_author", _(
+            "The author doesn't have an account here. Reject the example instead."
+        )
     return None
 
 
-def _find_accepting(row: Example) -> Vote | None:
+def _find_accepting_vote(row: Example) -> Vote | None:
     config = row.round.task.config
     field = find_label_field(config)
     return find_accepting_vote(config, row.outcome, row.inputs.get(field) if field else None)
 
 
-def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
-    """Decide locked examples of one round by the owner's choice, or again by their votes."""
-    before = OwnerDecision.objects.filter(example__in=rows, withdrawn_at__isnull=True)
-    # Their examples are locked, so no other decision comes between.
-    before.update(withdrawn_at=timezone.now())
-    if wish.action in DECIDING_ACTIONS:
-        OwnerDecision.objects.bulk_create(_decision(row, actor, wish) for row in rows)
-    derive_all(rows)
+def _decide_examples(rows: Sequence[Example], actor: User, request: ActionRequest) -> None:
+    """Store the owner's decisions on one round's locked examples, or let their votes decide."""
+    old_status = OwnerDecision.objects.filter(example__in=rows, withdrawn_at__isnull=True)
+    # Their examples are locked, so nobody else can decide them meanwhile.
+    old_status.update(withdrawn_at=timezone.now())
+    if request.action in DECIDING_ACTIONS:
+        OwnerDecision.objects.bulk_create(_build_decision(row, actor, request) for row in rows)
+    derive_consensus_of_all(rows)
 
 
-def _decision(row: Example, actor: User, wish: Wish) -> OwnerDecision:
-    choice = _find_accepting(row) if wish.action == Action.ACCEPT else None
+def _build_decision(row: Example, actor: User, request: ActionRequest) -> OwnerDecision:
+    choice = _find_accepting_vote(row) if request.action == Action.ACCEPT else None
     choice = choice or find_rejecting_vote(row.round.task.config, row)
     return OwnerDecision(
         example=row,
         owner=actor,
         label=choice.label or "",
         verdict=choice.verdict or "",
-        reason=wish.reason,
-        is_sent_back=wish.action == Action.SEND_BACK,
+        reason=request.reason,
+        is_sent_back=request.action == Action.SEND_BACK,
     )
 
 
-def _tag(rows: Sequence[Example], wish: Wish) -> None:
-    if wish.action == Action.TAG:
-        tags = (ExampleTag(example=row, name=wish.tag) for row in rows)
+def _tag_examples(rows: Sequence[Example], request: ActionRequest) -> None:
+    if request.action == Action.TAG:
+        tags = (ExampleTag(example=row, name=request.tag) for row in rows)
+        # Examples that already have the tag are not changed.
         ExampleTag.objects.bulk_create(tags, ignore_conflicts=True)
     else:
-        ExampleTag.objects.filter(example__in=rows, name=wish.tag).delete()
+        ExampleTag.objects.filter(example__in=rows, name=request.tag).delete()
 
 
-def undo(*, task: Task, actor: User, run: str) -> Done:
+def undo_action(*, task: Task, actor: User, run: str) -> ActionResult:
     """Undo the person's action with this run id, except for examples decided since.
 
-    An earlier decision of an owner remains withdrawn: the votes decide again. Locks as `act_on`.
-    Raises NothingToUndo.
+    An earlier decision of an owner remains withdrawn: the votes decide again. Takes the locks of
+    `apply_action`. Raises NothingToUndo.
     """
     entries = list(LogEntry.objects.filter(actor=actor, task=task.code, data__run=run))
     action = UNDO_ACTIONS.get(entries[0].action) if entries else None
     if action is None:
-        raise NothingToUndo(_("There is nothing of yours to take back."))
+        raise NothingToUndo(_("You have no action to undo."))
     examples: list[int] = []
     for entry in entries:  # one entry for each batch of the run
         examples += entry.data["examples"]
-    # What others decided after the run is left alone.
+    # Later decisions by others are kept.
     looked_at = max(entry.created_at for entry in entries)
-    wish = Wish(action, tag=entries[0].data.get("tag", ""), looked_at=looked_at)
-    return act_on(task=task, examples=examples, actor=actor, wish=wish)
+    request = ActionRequest(action, tag=entries[0].data.get("tag", ""), looked_at=looked_at)
+    return apply_action(task=task, examples=examples, actor=actor, request=request)

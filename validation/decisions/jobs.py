@@ -1,15 +1,15 @@
-"""Second opinions, which are computed again when enough votes have come."""
+"""The daily job that refits Dawid and Skene's models after enough new votes."""
 
-from core.jobs.keeper import is_at_work
-from core.periodic import daily
+from core.jobs.keeper import announce_job
+from core.periodic import register_daily
 from tasks.models import Round
-from validation.decisions.awaited import JUDGED_STATES
+from validation.decisions.awaited import JUDGED_ROUND_STATES
 from validation.decisions.second_opinion import is_stale
 from validation.decisions.services import derive_round
 from validation.models import RoundPolicy
 
 
-@daily(
+@register_daily(
     counts="examples decided otherwise",
     why="With a tenth more votes Dawid and Skene's model may decide otherwise.",
 )
@@ -19,10 +19,10 @@ def refit_second_opinions() -> int:
     Returns how many examples changed their decision.
     """
     policy_rows = RoundPolicy.objects.filter(
-        round__state__in=JUDGED_STATES, policy__rule="dawid-skene"
+        round__state__in=JUDGED_ROUND_STATES, policy__rule="dawid-skene"
     ).select_related("round__task")
     changed_count = 0
     for policy_row in filter(is_stale, policy_rows):
-        is_at_work()  # a fit to many votes takes minutes
+        announce_job()  # a fit to many votes takes minutes
         changed_count += derive_round(round=Round.objects.get(pk=policy_row.round_id))
     return changed_count

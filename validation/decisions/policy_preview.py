@@ -1,4 +1,4 @@
-"""The changes that another policy would make in a round; decided in memory, nothing is stored."""
+"""The changes that another policy would make in a round, computed in memory and never stored."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,22 +9,23 @@ from django.utils.translation import gettext as _
 from annotation.models import Example
 from tasks.models import Round
 from validation.consensus.consensus import Policy
-from validation.decisions.replay import UNDECIDED, ExampleStatus, replay
+from validation.decisions.replay import UNDECIDED, ExampleStatus, replay_policy
 from validation.models import Consensus
-from validation.rates.rates import Rate, Undefined, round_rates
+from validation.rates.rates import Rate, Undefined, compute_round_rates
 from validation.rates.round_counts import Part
 
-SHOWN_CHANGES = 20
-# What a request can decide; of larger rounds manage.py task_report tells the same.
-MOST_PREVIEWED = 50_000
+MAX_SHOWN_CHANGES = 20
+# What a request can replay; for larger rounds, use manage.py task_report.
+MAX_PREVIEWED_EXAMPLES = 50_000
 
 
 @dataclass
 class Preview:
-    """The changes of a round under a policy; `rates` are the `round_rates` before and after.
+    """The changes of a round under a policy.
 
     transitions: status before and after, with the number of examples. If both are equal, the label
-    or verdict changes. first: ids of the first changed examples, with both statuses.
+    or verdict changes. first: ids of the first changed examples, with both statuses. before, after:
+    the round's rates.
     """
 
     examples: int = 0
@@ -41,59 +42,64 @@ class Preview:
     @property
     def reopened(self) -> int:
         """Return the number of closed examples that would open again and need further votes."""
-        return sum(n for (_, after), n in self.transitions.items() if after == UNDECIDED)
+        return sum(count for (_, after), count in self.transitions.items() if after == UNDECIDED)
 
 
-def in_words(policy: Policy) -> str:
+def describe_policy(policy: Policy) -> str:
     """Describe a policy in a phrase that follows “decided by”."""
-    of_some = {
-        "n-equal": _("%(needed)d equal votes of at most %(of)d"),
-        "at-least": _("at least %(needed)d equal votes of %(of)d votes"),
+    limited_sentence = {
+        "n-equal": _("%(needed)d matching votes out of at most %(of)d"),
+        "at-least": _("at least %(needed)d matching votes out of %(of)d"),
         "strict": _("more than half of %(of)d votes"),
-        "plurality": _("the most frequent answer of %(of)d votes"),
-        "dawid-skene": _("a Dawid–Skene probability of %(threshold)s or more, of %(of)d votes"),
+        "plurality": _("the most frequent answer among %(of)d votes"),
+        "dawid-skene": _("a Dawid–Skene probability of %(threshold)s or more, from %(of)d votes"),
     }
-    of_all = {
-        "n-equal": _("%(needed)d equal votes"),
-        "at-least": _("at least %(needed)d equal votes of all votes cast"),
-        "strict": _("more than half of all votes cast"),
-        "plurality": _("the most frequent answer of all votes cast"),
-        "dawid-skene": _("a Dawid–Skene probability of %(threshold)s or more, of all votes cast"),
+    unlimited_sentence = {
+        "n-equal": _("%(needed)d matching votes"),
+        "at-least": _("at least %(needed)d matching votes out of all votes"),
+        "strict": _("more than half of all votes"),
+        "plurality": _("the most frequent answer among all votes"),
+        "dawid-skene": _("a Dawid–Skene probability of %(threshold)s or more, from all votes"),
     }
     values = {"needed": policy.needed, "of": policy.of, "threshold": f"{policy.threshold:g}"}
-    return (of_some if policy.of else of_all)[policy.rule] % values
+    return (limited_sentence if policy.of else unlimited_sentence)[policy.rule] % values
 
 
 def is_too_large(round: Round) -> bool:
     """Return whether the round has too many examples to decide within a request."""
-    return Example.objects.filter(round=round).count() > MOST_PREVIEWED
+    return Example.objects.filter(round=round).count() > MAX_PREVIEWED_EXAMPLES
 
 
-def preview(round: Round, policy: Policy) -> Preview:
-    """Compute the changes that `derive_round` would make now. Four queries; memory as `replay`."""
+def preview_policy(round: Round, policy: Policy) -> Preview:
+    """Compute the changes that `derive_round` would make now. Four queries."""
     changes = Preview()
     before, after = Part(), Part()
     stored_rows = _iter_stored_statuses(round)
     row = next(stored_rows, None)
-    for example in replay(round, policy):
-        # Both streams come by the example's id, so one pass joins them.
+    for example in replay_policy(round, policy):
+        # Both streams are sorted by the example's id, so one pass joins them.
         while row and row[0] < example.example_id:
             row = next(stored_rows, None)
-        # Without a row nobody has judged or decided it.
+        # Without a row, nobody has judged or decided it.
         old_status = row[1] if row and row[0] == example.example_id else ExampleStatus()
         changes.examples += 1
-        if not example.by_program:  # the rates are people's
-            before.cells[example.cell(old_status)] += 1
-            after.cells[example.cell(example.status)] += 1
+        if not example.by_program:  # the rates are only about people
+            before.cells[example.build_cell(old_status)] += 1
+            after.cells[example.build_cell(example.status)] += 1
         if old_status != example.status:
             changes.transitions[old_status.words, example.status.words] += 1
-            if len(changes.first) < SHOWN_CHANGES:
+            if len(changes.first) < MAX_SHOWN_CHANGES:
                 changes.first[example.example_id] = (old_status, example.status)
-    changes.before, changes.after = round_rates(before.authors()), round_rates(after.authors())
+    changes.before, changes.after = (
+        compute_round_rates(before.list_author_counts()),
+        compute_round_rates(after.list_author_counts()),
+    )
     return changes
 
 
 def _iter_stored_statuses(round: Round) -> Iterator[tuple[int, ExampleStatus]]:
     rows = Consensus.objects.filter(round=round, example__retracted_at__isnull=True)
-    for pk, *names in rows.order_by("pk").values_list("pk", *ExampleStatus._fields).iterator():
-        yield pk, ExampleStatus(*names)
+    for example_id, *names in (
+        rows.order_by("pk").values_list("pk", *ExampleStatus._fields).iterator()
+    ):
+        yield example_id, ExampleStatus(*names)

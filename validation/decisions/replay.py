@@ -1,4 +1,4 @@
-"""All examples of a round as a policy decides them, as a stream; nothing is stored."""
+"""A stream of a round's examples as a policy would decide them. It is never stored."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from django.utils.translation import gettext_noop
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
-from validation.consensus.claims import check_claim
-from validation.consensus.consensus import Decision, Policy, Vote, decide
-from validation.consensus.dawid_skene.posterior import Fitted
+from validation.consensus.claims import assess_claim
+from validation.consensus.consensus import Decision, Policy, Vote
+from validation.consensus.criteria import Ballot, decide_example, list_judged_criteria
+from validation.consensus.dawid_skene.posterior import FittedModel
 from validation.decisions.second_opinion import fit_model
 from validation.models import Consensus, OwnerDecision, Validation
 from validation.rates.round_counts import Cell
@@ -40,12 +41,12 @@ class ExampleStatus(NamedTuple):
             return UNDECIDED
         if self.is_verified:
             return gettext_noop("confirmed")
-        return gettext_noop("decided, not confirmed")
+        return gettext_noop("not confirmed")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedExample:
-    """An example of a round and the decision of its votes; undecided without votes."""
+    """An example of a round, with the decision of its votes; undecided without votes."""
 
     example_id: int
     annotator_id: int | None
@@ -55,7 +56,7 @@ class ReplayedExample:
     decision: Decision
     status: ExampleStatus
 
-    def cell(self, status: ExampleStatus) -> Cell:
+    def build_cell(self, status: ExampleStatus) -> Cell:
         """Return the cell that counts the example with this status."""
         return Cell(
             self.annotator_id,
@@ -68,14 +69,16 @@ class ReplayedExample:
         )
 
 
-def text_of(value: Any) -> str | None:
-    """Return an answer as the plain text by which labels are compared; of a span, its text."""
+def get_text(value: Any) -> str | None:
+    """Return an answer as plain text, to be compared with labels; None if it has no text."""
     if isinstance(value, Mapping):
         value = value.get("text")
     return value if isinstance(value, str) else None
 
 
-def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterator[ReplayedExample]:
+def replay_policy(
+    round: Round, policy: Policy, model: FittedModel | None = None
+) -> Iterator[ReplayedExample]:
     """Yield each example of the round that is not retracted, by id. An owner's decision wins.
 
     model: the fitted model for dawid-skene. If None, a model is fitted to the votes of the round,
@@ -91,26 +94,34 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
     }
     config = round.task.config
     field = config.answer_field
-    # Votes and examples both come by the example's id, so one pass joins them.
-    votes = _votes(round)
+    # Votes and examples are both sorted by the example's id, so one pass joins them.
+    votes = _iterate_votes(round)
     next_votes = next(votes, None)
-    for pk, annotator, by_program, outcome, inputs, output in _examples(round):
-        cast: list[tuple[int | None, Vote]] = []
-        if next_votes and next_votes[0] == pk:
-            cast, next_votes = next_votes[1], next(votes, None)
-        labels = ((who, vote.label or "") for who, vote in cast)
-        posterior = model.posterior(labels) if model else None
-        votes_cast = (vote for _, vote in cast)
-        decision = decide(votes_cast, policy, owner=owners.get(pk), posterior=posterior)
-        author_label = text_of(inputs.get(field))
-        # Elsewhere the stored outcome says whether the model was wrong.
-        model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
-        claim = check_claim(config, outcome, decision, author_label, model_label)
+    for example_id, annotator, by_program, outcome, inputs, output in _iterate_examples(round):
+        cast_votes: list[tuple[int | None, Ballot]] = []
+        if next_votes and next_votes[0] == example_id:
+            cast_votes, next_votes = next_votes[1], next(votes, None)
+        labels = ((validator, ballot.vote.label or "") for validator, ballot in cast_votes)
+        posterior = model.compute_posterior(labels) if model else None
+        decision = decide_example(
+            config,
+            list_judged_criteria(config, outcome, inputs),
+            (ballot for _, ballot in cast_votes),
+            policy,
+            owner=owners.get(example_id),
+            posterior=posterior,
+        ).decision
+        author_label = get_text(inputs.get(field))
+        # Otherwise the stored outcome says whether the model was wrong.
+        model_label = get_text((output or {}).get(field)) if outcome == "unknown" else None
+        claim = assess_claim(config, outcome, decision, author_label, model_label)
         status = ExampleStatus(decision.state, decision.label or "", decision.verdict or "", *claim)
-        yield ReplayedExample(pk, annotator, by_program, outcome, len(cast), decision, status)
+        yield ReplayedExample(
+            example_id, annotator, by_program, outcome, len(cast_votes), decision, status
+        )
 
 
-def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
+def _iterate_examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
     # The first target's answer, as when the consensus is derived.
     outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
     first_output = Subquery(outputs.values("output")[:1])
@@ -118,19 +129,25 @@ def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, A
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
         .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first_output)
-        # Streamed, as a round may have a million examples.
+        # Streamed, because a round may have a million examples.
         .iterator(chunk_size=2000)
     )
 
 
-def _votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, Vote]]]]:
+def _iterate_votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, Ballot]]]]:
     """Yield each example's id with its votes and their validators, ordered by id."""
     rows = (
         Validation.objects.filter(example__round=round, example__retracted_at__isnull=True)
         .order_by("example_id")
-        .values_list("example_id", "validator_id", "label", "verdict")
+        .values_list("example_id", "validator_id", "judgements", "label", "verdict")
         .iterator(chunk_size=2000)
     )
-    vote_of = lru_cache(Vote)  # the same few choices again and again
-    for pk, group in groupby(rows, itemgetter(0)):
-        yield pk, [(who, vote_of(*(word or None for word in choice))) for _, who, *choice in group]
+    build_vote = lru_cache(Vote)  # the same few choices again and again
+    for example_id, group in groupby(rows, itemgetter(0)):
+        yield (
+            example_id,
+            [
+                (validator, Ballot(build_vote(*(word or None for word in choice)), judgements))
+                for _, validator, judgements, *choice in group
+            ],
+        )

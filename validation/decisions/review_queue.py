@@ -14,9 +14,9 @@ from tasks.models import Round
 from validation.consensus.sampling import is_sampled_for_review
 from validation.models import Consensus, Validation, Verdict
 
-PAGE = 20
-LOOKED_AT = 1000
-"""Most examples that one page looks at to find those that need a look."""
+PAGE_SIZE = 20
+MAX_SCANNED_EXAMPLES = 1000
+"""The most examples that one page scans for examples to review."""
 State = Consensus.State
 COLUMNS = (
     "pk",
@@ -34,25 +34,25 @@ class Kind(models.TextChoices):
 
     ALL = "all", gettext_lazy("Sample and disagreements")
     NO_CONSENSUS = "no-consensus", gettext_lazy("No consensus after all votes")
-    SPLIT = "split", gettext_lazy("Decided by one vote")
-    FLAGGED = "flagged", gettext_lazy("Flagged, or nobody could tell")
+    SPLIT = "split", gettext_lazy("Decided by a margin of one vote")
+    FLAGGED = "flagged", gettext_lazy("Flagged or unclear")
     # xgettext:no-python-format
-    SAMPLE = "sample", gettext_lazy("Sample (5% of what is judged)")
+    SAMPLE = "sample", gettext_lazy("Sample (5% of judged examples)")
     OWNER = "owner", gettext_lazy("Decided by owners")
 
 
-NOT_USABLE = [Verdict.FLAGGED, Verdict.CANNOT_TELL]
-# Without what owners decided: they have had their look at it.
-JUDGED = Q(state__in=[State.DECIDED, State.NO_CONSENSUS], votes__gt=0) & ~Q(
+UNUSABLE_VERDICTS = [Verdict.FLAGGED, Verdict.CANNOT_TELL]
+# Excludes examples that owners decided, because they have already reviewed them.
+JUDGED_CONDITION = Q(state__in=[State.DECIDED, State.NO_CONSENSUS], votes__gt=0) & ~Q(
     decided_by=Consensus.DecidedBy.OWNER
 )
-MAY_BE = {
-    Kind.ALL: JUDGED,
-    Kind.NO_CONSENSUS: JUDGED & Q(state=State.NO_CONSENSUS),
-    # Two votes that differ decide nothing, so a narrow decision has three or more.
-    Kind.SPLIT: JUDGED & Q(state=State.DECIDED, votes__gte=3),
-    Kind.FLAGGED: JUDGED & Q(state=State.DECIDED, verdict__in=NOT_USABLE),
-    Kind.SAMPLE: JUDGED,
+CANDIDATE_CONDITIONS = {
+    Kind.ALL: JUDGED_CONDITION,
+    Kind.NO_CONSENSUS: JUDGED_CONDITION & Q(state=State.NO_CONSENSUS),
+    # Two different votes decide nothing, so a narrow decision has three or more votes.
+    Kind.SPLIT: JUDGED_CONDITION & Q(state=State.DECIDED, votes__gte=3),
+    Kind.FLAGGED: JUDGED_CONDITION & Q(state=State.DECIDED, verdict__in=UNUSABLE_VERDICTS),
+    Kind.SAMPLE: JUDGED_CONDITION,
     Kind.OWNER: Q(decided_by=Consensus.DecidedBy.OWNER),
 }
 
@@ -81,31 +81,30 @@ class ReviewPage:
     after: int | None = None
 
 
-def without_consensus(round: Round) -> int:
-    """Count the examples without a consensus after all votes, up to LOOKED_AT. One query."""
-    rows = Consensus.objects.filter(MAY_BE[Kind.NO_CONSENSUS], round=round)
-    return rows.filter(example__retracted_at__isnull=True)[:LOOKED_AT].count()
-
-
-def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> ReviewPage:
+def get_review_page(
+    rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE_SIZE
+) -> ReviewPage:
     """Return the next examples to review after the id `after`, oldest first. Two queries.
 
-    Reads at most LOOKED_AT examples, so that a page costs the same in a round of a million. So
+    Reads at most MAX_SCANNED_EXAMPLES, so that a page costs the same in a round of a million. So
     `items` can be short or empty, even if `after` shows that more examples follow.
     """
     rows = list(
         Consensus.objects.filter(
-            MAY_BE[kind], round__in=list(rounds), pk__gt=after, example__retracted_at__isnull=True
+            CANDIDATE_CONDITIONS[kind],
+            round__in=list(rounds),
+            pk__gt=after,
+            example__retracted_at__isnull=True,
         )
         .order_by("pk")
-        .values(*COLUMNS)[:LOOKED_AT]
+        .values(*COLUMNS)[:MAX_SCANNED_EXAMPLES]
     )
-    # One query for the votes of all of them.
-    narrow = _decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
+    # One query for all votes.
+    narrow_example_ids = _find_decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
     items: list[ReviewItem] = []
     row: Mapping[str, Any] = {}
     for row in rows:
-        kinds = _kinds(row, is_narrow=row["pk"] in narrow)
+        kinds = _find_kinds(row, is_narrow=row["pk"] in narrow_example_ids)
         if kind in kinds or (kind == Kind.ALL and kinds):
             items.append(
                 ReviewItem(
@@ -118,32 +117,34 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
             )
         if len(items) == size:
             break
-    # Fewer rows than the limit, all of them looked at: nothing follows.
-    is_end = not rows or (row is rows[-1] and len(rows) < LOOKED_AT)
+    # All rows were read, and there are fewer than the limit, so there are no more.
+    is_end = not rows or (row is rows[-1] and len(rows) < MAX_SCANNED_EXAMPLES)
     return ReviewPage(items, None if is_end else row["pk"])
 
 
-def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
-    # Whatever else holds, an owner has looked at it.
+def _find_kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
+    # In any case, an owner has reviewed it.
     if row["decided_by"] == Consensus.DecidedBy.OWNER:
         return {Kind.OWNER}
     kind_flags = {
         Kind.NO_CONSENSUS: row["state"] == State.NO_CONSENSUS,
         Kind.SPLIT: row["state"] == State.DECIDED and is_narrow,
-        Kind.FLAGGED: row["verdict"] in NOT_USABLE,
+        Kind.FLAGGED: row["verdict"] in UNUSABLE_VERDICTS,
         Kind.SAMPLE: is_sampled_for_review(row["example__uuid"], settings.SECRET_KEY),
     }
-    return {kind for kind, true in kind_flags.items() if true}
+    return {kind for kind, is_true in kind_flags.items() if is_true}
 
 
-def _decided_by_one(examples: Sequence[int]) -> set[int]:
-    """Return the examples whose first choice leads the second by at most one vote."""
+def _find_decided_by_one(examples: Sequence[int]) -> set[int]:
+    """Return the ids of examples whose first choice leads the second by at most one vote."""
     counts_by_example: dict[int, list[int]] = {}
     rows = Validation.objects.filter(example__in=examples).order_by()
-    for pk, _, _, times in rows.values_list("example", "label", "verdict").annotate(Count("pk")):
-        counts_by_example.setdefault(pk, []).append(times)
+    for example_id, _, _, votes in rows.values_list("example", "label", "verdict").annotate(
+        Count("pk")
+    ):
+        counts_by_example.setdefault(example_id, []).append(votes)
     return {
-        pk
-        for pk, n in counts_by_example.items()
-        if len(n) > 1 and sorted(n)[-1] - sorted(n)[-2] <= 1
+        example_id
+        for example_id, count in counts_by_example.items()
+        if len(count) > 1 and sorted(count)[-1] - sorted(count)[-2] <= 1
     }

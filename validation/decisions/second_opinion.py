@@ -9,23 +9,23 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import Annotator
 from tasks.models import Round
-from validation.consensus.dawid_skene.fitting import Aggregation, dawid_skene
-from validation.consensus.dawid_skene.posterior import Fitted
-from validation.decisions.consensus_rows import round_policy_of
+from validation.consensus.dawid_skene.fitting import Aggregation, fit_dawid_skene
+from validation.consensus.dawid_skene.posterior import FittedModel
+from validation.decisions.consensus_rows import get_round_policy
 from validation.models import RoundPolicy, Validation
-from validation.rates.agreement import MOST_CHOICES, code_votes
+from validation.rates.agreement import MAX_CHOICES, encode_votes
 from validation.rates.rates import Undefined
 
-GROWTH = 1.1
-"""A model is fitted again once the round has so many times the votes that it is from."""
+REFIT_GROWTH = 1.1
+"""The growth of a round's votes, as a factor, after which its model is fitted again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorOpinion:
     """The model's estimate of a validator.
 
-    reliability: the probability of giving the true label (0-1). confusion: true label to given
-    label to probability.
+    reliability: the probability of giving the true label (0-1). confusion: for each true label, the
+    probability of each given label.
     """
 
     annotator: Annotator
@@ -37,7 +37,7 @@ class ValidatorOpinion:
 class SecondOpinion:
     """A model fitted to all current labels.
 
-    posteriors: example id to label to probability. validators: least reliable first.
+    posteriors: the probability of each label, by example id. validators: least reliable first.
     """
 
     labels: Sequence[str]
@@ -47,64 +47,67 @@ class SecondOpinion:
     warnings: Sequence[str]
 
 
-def second_opinion(round: Round) -> SecondOpinion | Undefined:
+def compute_second_opinion(round: Round) -> SecondOpinion | Undefined:
     """Return the posterior of each example and the estimate of each validator. Two queries.
 
     All votes of the round are in memory at once.
     """
-    estimates = _estimates(round)
+    estimates = _compute_estimates(round)
     if isinstance(estimates, Undefined):
         return estimates
     people = Annotator.objects.in_bulk(cast(Sequence[int], estimates.validators))
     validators = [
         ValidatorOpinion(
-            people[cast(int, who)],
+            people[cast(int, validator)],
             float(estimates.reliability[row]),
             {
-                true: dict(zip(estimates.labels, shares, strict=True))
-                for true, shares in zip(
+                true_label: dict(zip(estimates.labels, shares, strict=True))
+                for true_label, shares in zip(
                     estimates.labels, estimates.confusion[row].tolist(), strict=True
                 )
             },
         )
-        for row, who in enumerate(estimates.validators)
+        for row, validator in enumerate(estimates.validators)
     ]
     return SecondOpinion(
         estimates.labels,
         dict(zip(estimates.labels, estimates.prior.tolist(), strict=True)),
-        {cast(int, pk): estimates.posterior_of(row) for row, pk in enumerate(estimates.items)},
+        {
+            cast(int, validator_id): estimates.get_posterior_of(row)
+            for row, validator_id in enumerate(estimates.items)
+        },
         sorted(validators, key=lambda estimate: estimate.reliability),
         estimates.warnings,
     )
 
 
-def fit_model(round: Round) -> Fitted | None:
+def fit_model(round: Round) -> FittedModel | None:
     """Fit the model that decides under dawid-skene.
 
     None without labels, or if there are too many different ones. Without a model the policy decides
     nothing.
     """
-    estimates = _estimates(round)
+    estimates = _compute_estimates(round)
     if isinstance(estimates, Undefined):
         return None
-    return Fitted(
+    return FittedModel(
         list(estimates.labels),
         estimates.prior.tolist(),
         estimates.crowd.tolist(),
         {
-            str(who): estimates.confusion[row].tolist()
-            for row, who in enumerate(estimates.validators)
+            str(validator): estimates.confusion[row].tolist()
+            for row, validator in enumerate(estimates.validators)
         },
-        _labels(round).count(),
+        _select_labels(round).count(),
     )
 
 
-def store_fitted_model(*, round: Round) -> Fitted | None:
+def store_fitted_model(*, round: Round) -> FittedModel | None:
     """Fit the model to the round's votes and store it for later votes. Takes no lock.
 
-    None as in `fit_model`.
+    Returns None in the same cases as `fit_model`.
     """
-    round_policy_of(round)
+    get_round_policy(round)
     model = fit_model(round)
     # Only this column: another request may change the policy of the row meanwhile.
     RoundPolicy.objects.filter(round=round).update(model=asdict(model) if model else None)
@@ -113,24 +116,27 @@ def store_fitted_model(*, round: Round) -> Fitted | None:
 
 def is_stale(policy_row: RoundPolicy) -> bool:
     """Return whether there is no model, or the round has a tenth more votes than the model."""
-    fitted = policy_row.fitted
-    return fitted is None or _labels(policy_row.round).count() >= GROWTH * fitted.votes
+    fitted_model = policy_row.fitted_model
+    return (
+        fitted_model is None
+        or _select_labels(policy_row.round).count() >= REFIT_GROWTH * fitted_model.votes
+    )
 
 
-def _estimates(round: Round) -> Aggregation | Undefined:
+def _compute_estimates(round: Round) -> Aggregation | Undefined:
     # In a fixed order, so that the same votes give the same numbers.
-    rows = _labels(round).order_by("pk").values_list("example_id", "validator_id", "label")
-    votes = code_votes(rows.iterator())
+    rows = _select_labels(round).order_by("pk").values_list("example_id", "validator_id", "label")
+    votes = encode_votes(rows.iterator())
     if not votes.items:
-        return Undefined(_("nobody has given a label"))
+        return Undefined(_("the round has no labels from judges"))
     # Free texts: each validator has a matrix of labels × labels, which would be huge.
-    if len(votes.labels) > MOST_CHOICES:
-        words = _("more than %(number)d different labels were given")
-        return Undefined(words % {"number": MOST_CHOICES})
-    return dawid_skene(votes)
+    if len(votes.labels) > MAX_CHOICES:
+        reason = _("more than %(number)d different labels were given")
+        return Undefined(reason % {"number": MAX_CHOICES})
+    return fit_dawid_skene(votes)
 
 
-def _labels(round: Round) -> QuerySet[Validation]:
+def _select_labels(round: Round) -> QuerySet[Validation]:
     return Validation.objects.filter(
         example__round=round, example__retracted_at__isnull=True, verdict=""
     )

@@ -1,4 +1,4 @@
-"""Writes about decisions: a round's policy, and what owners decide. Locks: docs/locking.md."""
+"""Writes of decisions: a round's policy, and owners' decisions. Locks: docs/locking.md."""
 
 from collections.abc import Collection
 from dataclasses import asdict
@@ -14,14 +14,14 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from tasks.models import Round
 from validation.consensus.consensus import Policy, Vote
-from validation.decisions.consensus_rows import derive_all, lock_example, policy_of
+from validation.decisions.consensus_rows import derive_consensus_of_all, get_policy, lock_example
 from validation.decisions.second_opinion import store_fitted_model
 from validation.models import OwnerDecision, RoundPolicy
 
-# Few enough that votes on these examples wait only for a moment.
-CHUNK = 500
-AT_ONCE = 5_000
-"""Up to so many examples are counted again while the owner waits; more by a worker."""
+# Few enough that votes on these examples wait only briefly.
+CHUNK_EXAMPLES = 500
+MAX_EXAMPLES_AT_ONCE = 5_000
+"""The most examples that are recounted within a request; a worker recounts larger rounds."""
 
 
 class RoundReleased(Refused):
@@ -49,15 +49,15 @@ def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
 def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
     """Change the policy and recount; return how many examples changed.
 
-    None if the round is large, so that a worker recounts. Locks as `derive_round`. Raises
+    None if the round is large, so that a worker recounts. Takes the locks of `derive_round`. Raises
     RoundReleased.
     """
     # Datasets are published with these decisions.
     if round.state == Round.State.RELEASED:
         raise RoundReleased("This round is released. What was decided in it stays.")
     change_policy(round=round, owner=owner, policy=policy)
-    # A request may not take as long as a large round does.
-    if Example.objects.filter(round=round).count() > AT_ONCE:
+    # A large round would take too long for a request.
+    if Example.objects.filter(round=round).count() > MAX_EXAMPLES_AT_ONCE:
         enqueue("validation.decisions.services.count_again", round.pk)
         return None
     return derive_round(round=round)
@@ -76,20 +76,20 @@ def derive_round(*, round: Round) -> int:
     dawid-skene policy, the model is fitted first.
     """
     # Before any lock, as fitting reads all votes of the round.
-    if policy_of(round).rule == "dawid-skene":
+    if get_policy(round).rule == "dawid-skene":
         store_fitted_model(round=round)
     changed_count, last_id = 0, 0
     while True:
         with transaction.atomic():
-            # From the last id on, so that each chunk costs the same.
+            # Continues after the last id, so that each chunk costs the same.
             rows = Example.objects.filter(round=round, pk__gt=last_id).select_related("round__task")
-            # In the order of ids: two walks over a round wait for each other, never in a circle.
+            # In the order of ids, so that two runs over a round cannot deadlock.
             locked_examples = list(
-                rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK]
+                rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK_EXAMPLES]
             )
             if not locked_examples:
                 return changed_count
-            changed_count += derive_all(locked_examples)
+            changed_count += derive_consensus_of_all(locked_examples)
             last_id = locked_examples[-1].pk
 
 
@@ -103,8 +103,8 @@ def override_consensus(
     with transaction.atomic():
         locked_example = lock_example(example)
         if locked_example.retracted_at is not None:
-            raise NoDecision(_("This example is withdrawn already."))
-        # The history keeps the earlier decision; a constraint allows one that counts.
+            raise NoDecision(_("This example has already been withdrawn."))
+        # The earlier decision stays as history; a constraint allows only one current decision.
         locked_example.owner_decisions.filter(withdrawn_at__isnull=True).update(
             withdrawn_at=timezone.now()
         )
@@ -115,7 +115,7 @@ def override_consensus(
             verdict=choice.verdict or "",
             reason=reason,
         )
-        derive_all([locked_example])
+        derive_consensus_of_all([locked_example])
         log(owner, "consensus.overridden", locked_example, choice=choice.label or choice.verdict)
     return decision
 
@@ -127,24 +127,24 @@ def withdraw_override(*, example: Example, owner: User) -> None:
     """
     with transaction.atomic():
         locked_example = lock_example(example)
-        counting = locked_example.owner_decisions.filter(withdrawn_at__isnull=True)
-        # The lock orders this and other decisions; without one there is nothing to withdraw.
-        if not counting.update(withdrawn_at=timezone.now()):
-            raise NoDecision(_("No owner has decided this example."))
-        derive_all([locked_example])
+        latest_decision = locked_example.owner_decisions.filter(withdrawn_at__isnull=True)
+        # The lock orders decisions; without a current one, there is nothing to withdraw.
+        if not latest_decision.update(withdrawn_at=timezone.now()):
+            raise NoDecision(_("No owner has decided this example yet."))
+        derive_consensus_of_all([locked_example])
         log(owner, "consensus.override_withdrawn", locked_example)
 
 
 @transaction.atomic
-def take_back_votes(*, example: int, validators: Collection[int]) -> int:
+def delete_votes(*, example: int, validators: Collection[int]) -> int:
     """Delete the votes of these people on an example, and recount; return how many were deleted.
 
-    For votes that these people were not allowed to cast. Examples of a released round are not
-    changed. Locks the example, as a vote does.
+    Use it for votes that these people were not allowed to cast. Examples of a released round are
+    not changed. Locks the example.
     """
-    about = Example.objects.select_related("round__task")
-    locked_example = lock_example(about.get(pk=example))
-    # What is released stays as it is.
+    votes = Example.objects.select_related("round__task")
+    locked_example = lock_example(votes.get(pk=example))
+    # Released examples do not change.
     if locked_example.round.state == Round.State.RELEASED:
         return 0
     # Imported votes are history, even where they name one of these people.
@@ -152,6 +152,6 @@ def take_back_votes(*, example: int, validators: Collection[int]) -> int:
         validator__in=validators, is_imported=False
     ).delete()
     if deleted_count:
-        derive_all([locked_example])
+        derive_consensus_of_all([locked_example])
         log(None, "votes.taken-back", locked_example, n=deleted_count)
     return deleted_count

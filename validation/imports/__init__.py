@@ -1,4 +1,4 @@
-"""History that was judged elsewhere: read line by line, stored whole or not at all.
+"""Imports of examples that were judged elsewhere, stored completely or not at all.
 
-For the command `import_examples`; evaluation reads the same rows.
+Used by the command `import_examples`; evaluation reads the same rows.
 """

@@ -1,117 +1,124 @@
-"""The configuration of a task that an import makes, from the fields and labels it saw."""
+"""The configuration of a task that an import creates, derived from its fields and labels."""
 
 import json
 import re
 from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
-from core.text.words import label_text
+from core.text.words import format_label
 from tasks.config.loading import dump_config, load_config
 from tasks.formats.base import UNKNOWN_TERMS, Terms
 from tasks.services import derive_title
 from validation.consensus.consensus import Policy
-from validation.imports.columns import titled
+from validation.imports.columns import build_field_title
 
-ANSWER = "label"
-# Whole digits that a float keeps exactly, so that numbers sort by size.
-_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
-LONGEST_LABEL = 200
-"""Longer answers are free text, not labels; so are those of several lines."""
-MOST_LABELS = 30
-"""With more different answers they are free text, not labels."""
+ANSWER_FIELD = "label"
+# The number of digits that a float stores exactly, so that numbers sort by size.
+_NUMBER_PATTERN = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+MAX_LABEL_CHARS = 200
+"""Longer answers, and answers of several lines, are free text, not labels."""
+MAX_LABELS = 30
+"""If there are more different answers, they are free text, not labels."""
 
 
-def created_config(
+def create_config(
     code: str,
     context: Mapping[str, str],
     inputs: Mapping[str, str],
     labels: Iterable[str],
     policy: Policy | None,
-    most_votes: int,
+    max_votes: int,
     *,
-    talks: Container[str] = (),
-    about_model: bool = False,
-    is_free: bool = False,
+    conversation_fields: Container[str] = (),
+    is_about_model: bool = False,
+    has_free_text: bool = False,
     terms: Terms = UNKNOWN_TERMS,
+    step_labels: Iterable[str] = (),
 ) -> str:
-    """Return a configuration in YAML, whose answers are in the field `label`.
+    """Return a configuration in YAML, in which `label` is the field of the answers.
 
     context, inputs: the column of each field. labels: every answer of an author, a model or a
-    validator, in order. most_votes: the maximum on one example. talks: contexts that are
-    conversations. about_model: people judge the model's answers, unless they choose labels.
-    is_free: answers are texts, even if there are few. Raises ConfigError.
+    validator, in order. max_votes: the maximum on one example. conversation_fields: contexts that
+    are conversations. is_about_model: people judge the model's answers, unless they choose labels.
+    has_free_text: answers are texts, even if there are few. step_labels: what people choose from
+    for each step of the first conversation; empty: they judge only the whole. Raises ConfigError.
     """
-    # A configuration needs a field, also before any row was read.
+    # A configuration needs a field even before any row was read.
     if not context and not inputs:
         inputs = {"text": "text"}
-    values = [*filter(None, dict.fromkeys(label_text(label) for label in labels))]
+    values = [*filter(None, dict.fromkeys(format_label(label) for label in labels))]
     # A single label leaves nothing to choose from.
-    is_choice = not (is_free or are_texts(values)) and len(values) >= 2
+    is_choice = not (has_free_text or are_texts(values)) and len(values) >= 2
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
-    about_model = about_model and not is_choice
+    is_about_model = is_about_model and not is_choice
     config: dict[str, Any] = {
         "version": 1,
         "name": derive_title(code),
         "goal": {"text": "Write an example that the model gets wrong"},
         "context": [
-            {**field, "type": "chat"} if field["name"] in talks else field
-            for field in _fields(context, "text")
+            {**field, "type": "chat"} if field["name"] in conversation_fields else field
+            for field in _build_fields(context, "text")
         ],
         "input": [
-            *_fields(inputs, "long_text"),
-            *([] if about_model else [{"name": ANSWER, **answer}]),
+            *_build_fields(inputs, "long_text"),
+            *([] if is_about_model else [{"name": ANSWER_FIELD, **answer}]),
         ],
-        "output": [{"name": ANSWER, **(answer if about_model else {})}],
-        "verdict": _verdict(is_choice, about_model),
+        "output": [{"name": ANSWER_FIELD, **(answer if is_about_model else {})}],
+        "verdict": _build_verdict(is_choice, is_about_model),
         "metrics": {"main": "accuracy" if is_choice else "squad_f1"},
         "validation": {"mode": "label" if is_choice else "verdict"},
     }
+    # Rows of traces have one conversation.
+    step_field = next((name for name in context if name in conversation_fields), None)
+    if step_labels and step_field:
+        config["validation"]["steps"] = {"field": step_field, "labels": list(step_labels)}
     if terms.license or terms.citation:
         config["about"] = {"license": terms.license, "citation": terms.citation}
-    # Configurations cannot name that rule; the round's own policy has it.
+    # Configurations cannot name that rule; it is in the round's own policy.
     if policy and policy.rule != "dawid-skene":
-        config["validation"]["votes"] = _votes(policy, most_votes)
-    # Loaded once, so that only a valid configuration is stored.
+        config["validation"]["votes"] = _build_votes(policy, max_votes)
+    # Loaded to validate it, so that only a valid configuration is stored.
     return dump_config(load_config(json.dumps(config)))
 
 
 def are_texts(answers: Collection[str]) -> bool:
     """Return whether answers are free texts: one is long or multi-line, or there are many."""
-    is_long = any(len(answer) > LONGEST_LABEL or "\n" in answer for answer in answers)
-    return is_long or len(answers) > MOST_LABELS
+    is_long = any(len(answer) > MAX_LABEL_CHARS or "\n" in answer for answer in answers)
+    return is_long or len(answers) > MAX_LABELS
 
 
-def in_order(labels: Iterable[str]) -> list[str]:
+def sort_labels(labels: Iterable[str]) -> list[str]:
     """Sort the labels by name, but numbers first and by size.
 
-    >>> in_order(["10", "b", "9", "a"])
+    >>> sort_labels(["10", "b", "9", "a"])
     ['9', '10', 'a', 'b']
     """
 
-    def place(label: str) -> tuple[bool, float, str]:
-        is_number = _NUMBER.fullmatch(label) is not None
+    def build_sort_key(label: str) -> tuple[bool, float, str]:
+        is_number = _NUMBER_PATTERN.fullmatch(label) is not None
         return not is_number, float(label) if is_number else 0, label
 
-    return sorted(labels, key=place)
+    return sorted(labels, key=build_sort_key)
 
 
-def _verdict(is_choice: bool, about_model: bool) -> dict[str, Any]:
+def _build_verdict(is_choice: bool, is_about_model: bool) -> dict[str, Any]:
     if is_choice:
-        return {"type": "exact_match", "fields": [ANSWER]}
-    return {"type": "ask_user"} if about_model else {"type": "string_f1", "field": ANSWER}
+        return {"type": "exact_match", "fields": [ANSWER_FIELD]}
+    return {"type": "ask_user"} if is_about_model else {"type": "string_f1", "field": ANSWER_FIELD}
 
 
-def _fields(columns: Mapping[str, str], kind: str) -> list[dict[str, Any]]:
+def _build_fields(columns: Mapping[str, str], kind: str) -> list[dict[str, Any]]:
     return [
-        {"name": name, "type": kind, **titled(name, column)} for name, column in columns.items()
+        {"name": name, "type": kind, **build_field_title(name, column)}
+        for name, column in columns.items()
     ]
 
 
-def _votes(policy: Policy, most_votes: int) -> dict[str, Any]:
+def _build_votes(policy: Policy, max_votes: int) -> dict[str, Any]:
     votes: dict[str, Any] = {"rule": policy.rule}
     if policy.rule in ("n-equal", "at-least"):
         votes["needed"] = policy.needed
-    # The other rules must say how many votes there are: the most that a row has.
+    # The other rules need the number of votes: the maximum of all rows.
     if policy.rule != "n-equal":
-        votes["of"] = max(most_votes, policy.needed)
+        votes["of"] = max(max_votes, policy.needed)
     return votes

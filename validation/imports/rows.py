@@ -1,4 +1,4 @@
-"""One line of imported history: a checked row, or the reason why it is none.
+"""Lines of imported history: each becomes a checked row or raises BadRow.
 
 docs/operators.md, “Importing history”, describes the format.
 """
@@ -22,56 +22,58 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from core.text.names import visible
-from core.text.words import composed_start, composed_value, label_of, label_text
+from core.text.names import remove_invisible_characters
+from core.text.words import compose_start, compose_value, find_label, format_label
 from tasks.line_files import NOT_UTF8, BadRow, refuse_repeated_names
 
-# Quick to look for: only a line that has it is checked value by value.
-_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-TOLD = "told"
-"""Of a row that a layout's reader made."""
-Id = Annotated[str, Field(min_length=1)]
-Short = Annotated[str, Field(min_length=1, max_length=200)]
+# A quick search: only a line that contains it is checked value by value.
+_SUSPECT_PATTERN = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+OTHER_LAYOUT = "other layout"
+"""The pydantic context of rows that the reader of another layout has built."""
+IdText = Annotated[str, Field(min_length=1)]
+ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 Answer = Annotated[str, Field(min_length=1, max_length=5000)]
 
 
-def _as_said(value: Any) -> Any:
-    """Return an answer as a label is written: 1 and 1.0 are "1".
+def _format_answer_text(value: Any) -> Any:
+    """Return an answer as text, in the form of a label: both 1 and 1.0 become "1".
 
     Values of other types are returned unchanged, to be refused.
     """
-    text = label_text(value)
+    text = format_label(value)
     return value if text is None else text
 
 
-Said = Annotated[str, BeforeValidator(_as_said)]
+AnswerText = Annotated[str, BeforeValidator(_format_answer_text)]
 
 
-class _Part(BaseModel):
-    """An object of the line; all fields are required, and no others are allowed."""
+class _JsonObject(BaseModel):
+    """A JSON object in a line. All its fields are required, and others are not allowed."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class ModelPrediction(_Part):
-    """The answer of the model in the loop; probs: label to probability."""
+class ModelPrediction(_JsonObject):
+    """The answer of the model in the loop. probs: the probability of each label."""
 
-    model: Id
-    label: Said
+    model: IdText
+    label: AnswerText
     probs: dict[str, Annotated[float, Field(ge=0, le=1)]] | None
 
 
-class ImportedVote(_Part):
+class ImportedVote(_JsonObject):
     """A vote of a worker (None: an unknown person), with either a label or a verdict."""
 
-    worker: Id | None
-    label: Annotated[Answer, BeforeValidator(_as_said)] = ""
+    worker: IdText | None
+    label: Annotated[Answer, BeforeValidator(_format_answer_text)] = ""
     verdict: str = Field("", pattern="^(correct|incorrect|flagged|cannot_tell)$")
-    correction: Annotated[str, BeforeValidator(composed_value), Field(max_length=5000)] = ""
-    """The right answer, where the verdict is that a free one is incorrect."""
+    correction: Annotated[str, BeforeValidator(compose_value), Field(max_length=5000)] = ""
+    """The right answer, given with the verdict that a free-text answer is incorrect."""
+    steps: dict[str, Answer] = {}
+    """The labels of the steps of a conversation, by the number of the turn."""
 
     @model_validator(mode="after")
-    def _has_one_choice(self) -> Self:
+    def _check_one_choice(self) -> Self:
         if bool(self.label) == bool(self.verdict):
             raise PydanticCustomError("choice", "needs either a label or a verdict")
         if self.correction and self.verdict != "incorrect":
@@ -79,33 +81,33 @@ class ImportedVote(_Part):
         return self
 
 
-class HistoryRow(_Part):
+class HistoryRow(_JsonObject):
     """One example with its votes. Values that the source does not contain are None."""
 
     task: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
-    # To the largest number that the database's column holds.
+    # Up to the largest number that the database column can store.
     round: int = Field(ge=0, le=2**31 - 1)
-    uid: Short
+    uid: ShortText
     context: dict[str, Any]
     input: dict[str, Any]
-    author: Id | None
-    author_label: Said | None
+    author: IdText | None
+    author_label: AnswerText | None
     answer: ModelPrediction | None = Field(alias="model_prediction")
     model_wrong: bool | None
     votes: list[ImportedVote] = Field(alias="validations")
     metadata: dict[str, Any]
     author_verdict: str | None = Field(None, pattern="^(correct|incorrect)$")
-    """What the author says of the model's answer, in tasks whose authors give none themselves."""
+    """The author's verdict on the model's answer, in tasks whose authors give no answer."""
 
     @property
-    def fooled(self) -> bool | None:
+    def is_fooled(self) -> bool | None:
         """Return whether the model was wrong, by the source or by the labels; None if unknown."""
         if self.answer is None or self.model_wrong is None:
-            return self._compared
+            return self._is_model_wrong
         return self.model_wrong
 
     @property
-    def _compared(self) -> bool | None:
+    def _is_model_wrong(self) -> bool | None:
         """Return whether the author's label differs from the model's.
 
         None if either is unknown.
@@ -117,34 +119,34 @@ class HistoryRow(_Part):
         return self.author_label != self.answer.label
 
     @model_validator(mode="after")
-    def _agrees_with_model_wrong(self, about: ValidationInfo) -> Self:
+    def _check_model_wrong(self, info: ValidationInfo) -> Self:
         """Check that `model_wrong` agrees with the labels.
 
         Null is always valid, since the source need not state it. Another layout's source has its
         own rule.
         """
-        if self.model_wrong in (None, self._compared) or about.context == TOLD:
+        if self.model_wrong in (None, self._is_model_wrong) or info.context == OTHER_LAYOUT:
             return self
-        if self._compared is None:
-            words = (
+        if self._is_model_wrong is None:
+            message = (
                 "model_wrong must be null where the author's or the model's label is not known; "
                 "give both labels, or write null"
             )
         else:
-            words = (
+            message = (
                 f"model_wrong is {json.dumps(self.model_wrong)}, but author_label and "
-                f"model_prediction.label are {'different' if self._compared else 'the same'}; mend "
-                "one of the three"
+                f"model_prediction.label are {'different' if self._is_model_wrong else 'the same'}"
+                "; correct one of the three"
             )
-        raise PydanticCustomError("model_wrong", "{words}", {"words": words})
+        raise PydanticCustomError("model_wrong", "{words}", {"words": message})
 
 
-NAMES = ("task", "uid", "author", "validations")
-UNTOLD: Mapping[str, Any] = {
+REQUIRED_NAMES = ("task", "uid", "author", "validations")
+DEFAULT_VALUES: Mapping[str, Any] = {
     "round": 1, "context": {}, "input": {}, "author": None, "author_label": None,
     "model_prediction": None, "model_wrong": None, "validations": [], "metadata": {},
 }  # fmt: skip
-"""A row of which nothing is known but its task and uid."""
+"""The default values of a row, except its task and uid."""
 
 
 def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> HistoryRow:
@@ -154,42 +156,44 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
     contains no objects and no lists, and its fields are what people read. context: the fields of a
     plain row that belong to the task's contexts.
     """
-    data = _read(line)
+    data = _parse_record(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
         data = _complete_plain_row(data, task, context)
     return _validate_row(data)
 
 
-def row_of(record: Mapping[str, Any], task: str) -> HistoryRow:
+def read_row(record: Mapping[str, Any], task: str) -> HistoryRow:
     """Build a row from a record in another layout, with None for missing values. Raises BadRow."""
-    return _validate_row({"task": task, **UNTOLD, **record}, TOLD)
+    return _validate_row({"task": task, **DEFAULT_VALUES, **record}, OTHER_LAYOUT)
 
 
-def keep_last_votes(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
+def drop_repeated_votes(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
     """Return the row with only each named person's last vote, and a worker id per removed vote."""
-    # Later votes take the place of earlier ones.
-    last_places = {vote.worker: place for place, vote in enumerate(row.votes)}
+    # Later votes replace earlier ones.
+    last_places = {vote.worker: location for location, vote in enumerate(row.votes)}
     votes, repeated_workers = [], []
-    for place, vote in enumerate(row.votes):
-        if vote.worker is None or last_places[vote.worker] == place:
+    for location, vote in enumerate(row.votes):
+        if vote.worker is None or last_places[vote.worker] == location:
             votes.append(vote)
         else:
             repeated_workers.append(vote.worker)
     return (row.model_copy(update={"votes": votes}) if repeated_workers else row), repeated_workers
 
 
-def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
+def spell_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
     """Return the row with labels spelled as in the task; other answers are unchanged."""
 
-    def spelling(label: str) -> str:
-        return label_of(label, labels) or label
+    def find_spelling(label: str) -> str:
+        return find_label(label, labels) or label
 
     answer = row.answer
     if answer is not None:
-        probs = answer.probs and {spelling(name): share for name, share in answer.probs.items()}
-        answer = answer.model_copy(update={"label": spelling(answer.label), "probs": probs})
-    votes = [vote.model_copy(update={"label": spelling(vote.label)}) for vote in row.votes]
-    label = None if row.author_label is None else spelling(row.author_label)
+        probs = answer.probs and {
+            find_spelling(label_name): share for label_name, share in answer.probs.items()
+        }
+        answer = answer.model_copy(update={"label": find_spelling(answer.label), "probs": probs})
+    votes = [vote.model_copy(update={"label": find_spelling(vote.label)}) for vote in row.votes]
+    label = None if row.author_label is None else find_spelling(row.author_label)
     return row.model_copy(update={"author_label": label, "answer": answer, "votes": votes})
 
 
@@ -203,26 +207,31 @@ def _compose_texts(data: Mapping[str, Any]) -> dict[str, Any]:
     values = context.values() if isinstance(context, Mapping) else ()
     texts = [text for text in values if isinstance(text, str)]
     values_in_nfc = {
-        name: value if name in NAMES else composed_value(value, texts)
+        name: value if name in REQUIRED_NAMES else compose_value(value, texts)
         for name, value in data.items()
     }
     if isinstance(metadata, Mapping):
-        starts = {n: start for n, start in metadata.items() if str(n).endswith("_start")}
-        moved = {n: composed_start(data.get("author_label"), at, texts) for n, at in starts.items()}
+        offsets = {
+            name: offset for name, offset in metadata.items() if str(name).endswith("_start")
+        }
+        new_offsets = {
+            name: compose_start(data.get("author_label"), text_index, texts)
+            for name, text_index in offsets.items()
+        }
         values_in_nfc["metadata"] |= {
-            name: start for name, start in moved.items() if start is not None
+            name: offset for name, offset in new_offsets.items() if offset is not None
         }
     return values_in_nfc
 
 
-def _validate_row(data: Mapping[str, Any], about: str = "") -> HistoryRow:
+def _validate_row(data: Mapping[str, Any], source_layout: str = "") -> HistoryRow:
     try:
-        return HistoryRow.model_validate(_compose_texts(data), context=about)
+        return HistoryRow.model_validate(_compose_texts(data), context=source_layout)
     except ValidationError as error:
         problems = error.errors(include_url=False)
-        # A field with a typing error is also missing; the typing error says more.
+        # A misspelt field is also missing, but the misspelling is the more useful message.
         first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
-        raise BadRow(_reason(first)) from None
+        raise BadRow(_describe_reason(first)) from None
 
 
 def _complete_plain_row(
@@ -238,37 +247,39 @@ def _complete_plain_row(
     # Sorted, so that the order of the columns does not matter.
     digest = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:32]
     uid, label = text.pop("uid", digest), text.pop("label", "")
-    if not any(any(map(str.isalnum, value)) or visible(value) for value in text.values()):
+    if not any(
+        any(map(str.isalnum, value)) or remove_invisible_characters(value)
+        for value in text.values()
+    ):
         raise BadRow("the line has nothing to judge; add a field with a text")
     context_values = {name: text.pop(name) for name in context if name in text}
     row = {"uid": uid, "context": context_values, "input": text, "author_label": label or None}
-    return {"task": task, **UNTOLD, **row}
+    return {"task": task, **DEFAULT_VALUES, **row}
 
 
-def _reason(problem: ErrorDetails) -> str:
+def _describe_reason(problem: ErrorDetails) -> str:
     """Describe the invalid field, the error in it, and how to fix it."""
-    kind, message, place = problem["type"], problem["msg"], problem["loc"]
-    parent = ".".join(map(str, place[:-1])) or "the line"
+    kind, message, location = problem["type"], problem["msg"], problem["loc"]
+    parent = ".".join(map(str, location[:-1])) or "the line"
     if kind == "missing":
-        return f"{parent} lacks `{place[-1]}`; add it"
+        return f"{parent} lacks `{location[-1]}`; add it"
     if kind == "extra_forbidden":
         field_names = [field.alias or name for name, field in HistoryRow.model_fields.items()]
-        near = get_close_matches(str(place[-1]), field_names, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else "put it into metadata"
-        return f"{parent} has no field `{place[-1]}`; {hint}"
-    at = ".".join(map(str, place))
+        similar_name = get_close_matches(str(location[-1]), field_names, n=1)
+        hint = f"did you mean `{similar_name[0]}`?" if similar_name else "put it into metadata"
+        return f"{parent} has no field `{location[-1]}`; {hint}"
+    position = ".".join(map(str, location))
     if kind in ("choice", "model_wrong"):
-        return f"{at} {message}".strip()
+        return f"{position} {message}".strip()
     expectation = "Input should be an object" if kind == "model_type" else message
     input_text = json.dumps(problem["input"], ensure_ascii=False)
-    return (
-        f"{at}: {expectation}, not {input_text if len(input_text) <= 40 else f'{input_text[:39]}…'}"
-    )
+    shown_text = input_text if len(input_text) <= 40 else f"{input_text[:39]}…"
+    return f"{position}: {expectation}, not {shown_text}"
 
 
-def _read(line: bytes) -> dict[str, Any]:
+def _parse_record(line: bytes) -> dict[str, Any]:
     try:
-        # Some editors begin a file with a byte order mark.
+        # Some editors start a file with a byte order mark.
         text = line.decode("utf-8-sig").strip()
         data = _decoder.decode(text)
     except UnicodeDecodeError as error:
@@ -277,14 +288,14 @@ def _read(line: bytes) -> dict[str, Any]:
         raise BadRow(f"not JSON at column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise BadRow("the values are nested too deeply; flatten them") from None
-    # A ValueError as well, which the next clause would describe wrongly.
+    # Also a ValueError, which the next clause would describe incorrectly.
     except BadRow:
         raise
-    except ValueError:  # a whole number of thousands of digits
+    except ValueError:  # an integer with thousands of digits
         raise BadRow("a number has too many digits; write it as a text") from None
     if not isinstance(data, dict):
         raise BadRow("the line must be an object with one example")
-    if _SUSPECT.search(text):
+    if _SUSPECT_PATTERN.search(text):
         _check_storable(data)
     return data
 
@@ -292,27 +303,27 @@ def _read(line: bytes) -> dict[str, Any]:
 def _read_finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        _no_number(text)
+        _refuse_number(text)
     return value
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_number(text: str) -> NoReturn:
     raise BadRow(f"{text} is no number that can be kept; write null instead")
 
 
 _decoder = json.JSONDecoder(
-    parse_float=_read_finite, parse_constant=_no_number, object_pairs_hook=refuse_repeated_names
+    parse_float=_read_finite, parse_constant=_refuse_number, object_pairs_hook=refuse_repeated_names
 )
 
 
 def _check_storable(data: Mapping[str, Any]) -> None:
-    """Refuse what no database stores: the null character, and unpaired surrogates."""
+    """Raise BadRow for what no database stores: the null character and unpaired surrogates."""
     for name, value in data.items():
-        # A backslash that is escaped itself begins no escape.
+        # An escaped backslash does not start an escape.
         text = json.dumps([name, value], ensure_ascii=False).replace("\\\\", "")
         if "\\u0000" in text:
-            raise BadRow(f"{name} holds the null character (U+0000); delete it")
+            raise BadRow(f"{name} contains the null character (U+0000); delete it")
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadRow(f"{name} holds half of a surrogate pair; write the character") from None
+            raise BadRow(f"{name} contains half of a surrogate pair; write the character") from None

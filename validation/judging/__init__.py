@@ -1,4 +1,4 @@
-"""One person judges one example: the queue, what is blind, gold items, the page, the writes.
+"""Judging of examples: the queue, blind judging, gold items, the page and the writes.
 
-For pages and the API; the statistics know nothing of it.
+Used by pages and the API; the statistics do not import it.
 """

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
-from annotation.open_round import check_at_work, is_at_work
+from annotation.open_round import check_may_work_now, may_work_now
 from annotation.refusals import NotAllowed
 from annotation.rules.prompt import list_fields_to_read
 from core.accounts.models import Annotator
@@ -14,9 +14,10 @@ from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.models import BlindJudging, Task
 from tasks.permissions import can_judge, can_read, is_blind_owner
 from validation.consensus.claims import find_label_field
+from validation.consensus.criteria import list_judged_criteria
 from validation.consensus.reading import count_words
-from validation.judging import gold
-from validation.judging.confirmed import check_may_decide, may_decide
+from validation.judging import gold_pause
+from validation.judging.confirmed import check_votes_count, do_votes_count
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
 
 
@@ -32,7 +33,7 @@ class AlreadyShown(NotAllowed):
     code = "already_shown"
 
 
-def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
+def build_blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
     """Return the author's inputs by field, without fields that reveal their claim."""
     return {
         name: value
@@ -41,13 +42,15 @@ def blind_inputs(config: TaskConfig, example: Example) -> dict[str, Any]:
     }
 
 
-def words_shown(config: TaskConfig, example: Example) -> int:
-    """Count the words of the example that its judge reads, without those of a model's answer."""
+def count_words_shown(config: TaskConfig, example: Example) -> int:
+    """Count the words of the example that its judge reads, without a model's answer."""
     context = list_fields_to_read(config, example.context.fields)
-    return count_words([*context.values(), *blind_inputs(config, example).values()])
+    criteria = list_judged_criteria(config, example.outcome, example.inputs)
+    texts = [criterion.text for criterion in criteria]
+    return count_words([*context.values(), *build_blind_inputs(config, example).values(), *texts])
 
 
-def questions(
+def list_questions(
     config: TaskConfig, vote: ValidatorAnswer | None, example: Example
 ) -> list[Component]:
     """Return the follow-up questions that the task asks about a judgement.
@@ -55,26 +58,26 @@ def questions(
     vote: None while a flag is being written. Conditions on the author's choices are then ignored,
     because they would reveal the label.
     """
-    verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
+    verdict = get_verdict(config, vote, example) if vote else Verdict.FLAGGED
     inputs = {} if vote is None and find_label_field(config) else example.inputs
     return [
-        _in_their_language(component)
+        _translate_question(component)
         for component in config.judge_questions
-        if component.works_in("metadata")
-        # Whether a secret was kept has no right answer to type.
+        if component.is_allowed_in("metadata")
+        # Whether a secret was kept has no correct answer to type in.
         and not (component.name == CORRECTION_FIELD and config.verdict.type == "secret")
-        and (component.when is None or component.when.holds(inputs, verdict=verdict))
+        and (component.when is None or component.when.is_met(inputs, verdict=verdict))
     ]
 
 
-def _in_their_language(component: Component) -> Component:
+def _translate_question(component: Component) -> Component:
     """Translate a built-in question; an owner's question is unchanged."""
     if component.name != CORRECTION_FIELD:
         return component
     return component.model_copy(update={"label": _("What is the right answer?")})
 
 
-def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
+def get_verdict(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
     """Return the vote as a verdict on the author's label.
 
     This is the vote's own verdict, or whether its label equals the author's.
@@ -82,11 +85,11 @@ def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> s
     field = find_label_field(config)
     if vote.verdict or field is None:
         return vote.verdict
-    same = vote.label == example.inputs.get(field)
-    return Verdict.CORRECT if same else Verdict.INCORRECT
+    is_same = vote.label == example.inputs.get(field)
+    return Verdict.CORRECT if is_same else Verdict.INCORRECT
 
 
-def asks_reveal(config: TaskConfig, vote: ValidatorAnswer) -> bool:
+def should_reveal_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     """Return whether the author's label is shown after this vote.
 
     It is not shown after a flag or "cannot tell".
@@ -94,29 +97,31 @@ def asks_reveal(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 
 
-def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
+def is_label_revealed(config: TaskConfig, vote: ValidatorAnswer) -> bool:
     """Return whether the step after this vote partly reveals the author's label, so it is final.
 
     Questions asked only for some labels, or only of people who agree with the author, reveal it
     too.
     """
     conditions = (
-        [c.when for c in config.judge_questions if c.when] if find_label_field(config) else []
+        [question.when for question in config.judge_questions if question.when]
+        if find_label_field(config)
+        else []
     )
     agreement = (Verdict.CORRECT, Verdict.INCORRECT) if vote.label else ()
-    return asks_reveal(config, vote) or any(
-        when.field or when.verdict in agreement for when in conditions
+    return should_reveal_label(config, vote) or any(
+        condition.field or condition.verdict in agreement for condition in conditions
     )
 
 
 def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
     """Return whether an answer cannot be undone, because the correct one was revealed."""
-    if isinstance(answer, GoldAnswer) and gold.is_revealed(answer, task):
+    if isinstance(answer, GoldAnswer) and gold_pause.is_answer_revealed(answer, task):
         return True
-    return reveals_label(task.config, answer)
+    return is_label_revealed(task.config, answer)
 
 
-def reads_labels(validator: Annotator, task: Task) -> bool:
+def can_read_labels(validator: Annotator, task: Task) -> bool:
     """Return whether the person may read the task's labels, and so may not judge it."""
     return validator.user is not None and can_read(validator.user, task)
 
@@ -125,30 +130,32 @@ def may_judge(validator: Annotator, task: Task) -> bool:
     """Return whether the person may judge the task blindly, by the rules of `check_may_judge`."""
     if validator.user is None:
         return True
-    is_asked = can_judge(validator.user, task) and is_at_work(validator, task)
-    return is_asked and may_decide(validator, task) and not is_still_noted(validator, task)
+    has_role = can_judge(validator.user, task) and may_work_now(validator, task)
+    return (
+        has_role and do_votes_count(validator, task) and not is_waiting_for_record(validator, task)
+    )
 
 
-def is_still_noted(validator: Annotator, task: Task) -> bool:
-    """Return whether an owner must wait to judge until what they could read is recorded."""
+def is_waiting_for_record(validator: Annotator, task: Task) -> bool:
+    """Return whether an owner must wait until the examples that they could read are recorded."""
     if validator.user is None or not is_blind_owner(validator.user, task):
         return False
-    # Until then an example that they could read before may still be given to them.
-    begun = BlindJudging.objects.filter(task=task, annotator=validator, ended_at=None)
-    return begun.filter(noted_at=None).exists()
+    # Until then, they may still get an example that they could read before.
+    open_periods = BlindJudging.objects.filter(task=task, annotator=validator, ended_at=None)
+    return open_periods.filter(noted_at=None).exists()
 
 
 def check_may_judge(validator: Annotator, task: Task) -> None:
     """Raise NotBlind for people who may read the task's labels, NotAllowed for other roles.
 
-    Raises NotAllowed also for people of a panel who are not working in a study of the task, and
+    Also raises NotAllowed for people of a panel who are not working in a study of the task. Raises
     Unconfirmed for people whose votes do not count.
     """
-    if reads_labels(validator, task):
-        raise NotBlind(_("You may read this task's labels, so others judge it."))
+    if can_read_labels(validator, task):
+        raise NotBlind(_("You can read this task's labels, so you can't judge it."))
     if validator.user is not None and not can_judge(validator.user, task):
-        raise NotAllowed(_("Your role in this task is not to judge."))
-    check_at_work(validator, task)
-    check_may_decide(validator, task)
-    if is_still_noted(validator, task):
-        raise NotBlind(_("Turn on blind judging once more: it was interrupted."))
+        raise NotAllowed(_("Your role in this task doesn't include judging."))
+    check_may_work_now(validator, task)
+    check_votes_count(validator, task)
+    if is_waiting_for_record(validator, task):
+        raise NotBlind(_("Turning on blind judging was interrupted. Turn it on again."))

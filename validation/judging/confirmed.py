@@ -1,7 +1,7 @@
-"""Whose votes may decide: not those of people whose address nobody has confirmed.
+"""The rule that only people with a confirmed email address can vote.
 
-Accounts cost nothing where no address is asked for, and many of one person would decide alone. The
-site's owner may let them count all the same (`UNCONFIRMED_VOTES`).
+Otherwise one person with many accounts could decide examples. The site's operator can turn
+the rule off (`UNCONFIRMED_VOTES`).
 """
 
 from django.conf import settings
@@ -20,21 +20,21 @@ class Unconfirmed(NotAllowed):
     code = "unconfirmed"
 
 
-def may_decide(annotator: Annotator, task: Task) -> bool:
+def do_votes_count(annotator: Annotator, task: Task) -> bool:
     """Return whether the person's votes count in the task.
 
     Votes of a study's participants count while the study has work for them, because the study knows
     them. No query if a confirmed address is needed to sign in, or never needed.
     """
     user = annotator.user
-    if user is None or user.is_of_panel or settings.UNCONFIRMED_VOTES:
+    if user is None or user.is_panel_participant or settings.UNCONFIRMED_VOTES:
         return True
     if settings.ACCOUNT_EMAIL_VERIFICATION != "optional" or has_confirmed_address(user):
         return True
     return has_study_at_work(annotator, task)
 
 
-def check_may_decide(annotator: Annotator, task: Task) -> None:
+def check_votes_count(annotator: Annotator, task: Task) -> None:
     """Raise Unconfirmed if the person's votes do not count."""
-    if not may_decide(annotator, task):
-        raise Unconfirmed(_("Confirm your e-mail address on your account page before you vote."))
+    if not do_votes_count(annotator, task):
+        raise Unconfirmed(_("Confirm your email address on your account page before you vote."))

@@ -1,4 +1,4 @@
-"""Refuses verdicts that come before anybody can have looked at the example."""
+"""Refusal of verdicts that arrive before a person can have looked at the example."""
 
 from datetime import datetime
 
@@ -21,9 +21,7 @@ class TooSoon(Refused):
     wait = 1
 
 
-def check_was_seen(shown_at: datetime, items: int = 1) -> None:
+def check_was_seen(shown_at: datetime, item_count: int = 1) -> None:
     """Raise TooSoon if these items were shown only a moment ago."""
-    if reading.is_too_soon((timezone.now() - shown_at).total_seconds(), items):
-        raise TooSoon(
-            _("That was less than a second after this appeared. Have a look, then answer again.")
-        )
+    if reading.is_too_soon((timezone.now() - shown_at).total_seconds(), item_count):
+        raise TooSoon(_("You answered in less than a second. Read the example, then answer again."))

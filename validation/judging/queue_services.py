@@ -1,4 +1,4 @@
-"""Writes the queue: which examples of a round are judged. Locks: docs/locking.md."""
+"""Writes to the queue of examples to judge. Locks: docs/locking.md."""
 
 from itertools import islice
 
@@ -7,13 +7,13 @@ from django.db import transaction
 
 from annotation.models import Example
 from tasks.models import Round
-from validation.consensus.consensus import Policy, votes_still_needed
-from validation.consensus.sampling import is_judged, order_key
-from validation.decisions.consensus_rows import round_policy_of
+from validation.consensus.consensus import Policy, count_votes_still_needed
+from validation.consensus.sampling import compute_order_key, is_judged
+from validation.decisions.consensus_rows import get_round_policy
 from validation.models import QueueItem, RoundPolicy
 
 # Few enough that nobody waits long, in a round of any size.
-CHUNK = 500
+CHUNK_EXAMPLES = 500
 
 
 def fill_queue(*, round: Round) -> int:
@@ -22,55 +22,62 @@ def fill_queue(*, round: Round) -> int:
     Locks the round's policy. An example enters its round under the round's lock, so ids grow in the
     order in which examples become visible, and one stored id suffices.
     """
-    # Creates the row that is locked below, where the round has none yet.
-    round_policy_of(round)
-    share = round.task.config.validation.judge_not_fooled
+    # Creates the row that is locked below, if the round has none yet.
+    get_round_policy(round)
+    judged_share = round.task.config.validation.judge_not_fooled
     with transaction.atomic():
-        # Of two people who find an empty queue the second waits here, and looks behind the mark.
+        # If two people find an empty queue, the second waits here, and continues after the mark.
         policy_row = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
-        # Under the lock, so that a policy changed just before is the one that counts.
-        at_first = votes_still_needed([], Policy(**policy_row.policy))
+        # Read under the lock, so that it is the latest policy.
+        initial_vote_count = count_votes_still_needed([], Policy(**policy_row.policy))
         items: list[QueueItem] = []
-        # A whole chunk may be of examples that nobody judges.
+        # A whole chunk may contain only examples that are not judged.
         while not items:
-            unseen = Example.objects.filter(round=round, pk__gt=policy_row.filled_to).order_by("pk")
+            new_examples = Example.objects.filter(
+                round=round, pk__gt=policy_row.filled_to
+            ).order_by("pk")
             # Either may be missing; the joins save two queries for each example.
-            rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
+            rows = list(new_examples.select_related("consensus", "gold")[:CHUNK_EXAMPLES])
             if not rows:
                 break
             policy_row.filled_to = rows[-1].pk
-            items = [item for row in rows if (item := _queue_item(row, at_first, share))]
+            items = [
+                item
+                for row in rows
+                if (item := _build_queue_item(row, initial_vote_count, judged_share))
+            ]
             policy_row.save(update_fields=["filled_to"])
         # An import, or a change of the policy, may have queued some of them already.
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
     return len(items)
 
 
-def queue_all(*, round: Round, first_id: int, last_id: int) -> None:
+def queue_all_examples(*, round: Round, first_id: int, last_id: int) -> None:
     """Queue all examples of the round with ids from first to last, whatever their outcome.
 
-    For examples that are not visible to others yet, in the transaction that stores them. Takes no
-    lock.
+    Call it in the transaction that stores the examples, before others can see them. Takes no lock.
     """
-    at_first = votes_still_needed([], Policy(**round_policy_of(round).policy))
-    rows = Example.objects.filter(round=round, pk__range=(first_id, last_id)).order_by("pk")
-    stream = rows.select_related("consensus", "gold").iterator(chunk_size=CHUNK)
-    while some := list(islice(stream, CHUNK)):
-        # All of them: their owner asked for judges, so no sample is drawn.
-        items = (_queue_item(row, at_first, share=1) for row in some)
+    initial_vote_count = count_votes_still_needed([], Policy(**get_round_policy(round).policy))
+    selected = Example.objects.filter(round=round, pk__range=(first_id, last_id)).order_by("pk")
+    examples = selected.select_related("consensus", "gold").iterator(chunk_size=CHUNK_EXAMPLES)
+    while chunk := list(islice(examples, CHUNK_EXAMPLES)):
+        # All of them, not a sample, because their owner has requested judges.
+        items = (_build_queue_item(row, initial_vote_count, judged_share=1) for row in chunk)
         QueueItem.objects.bulk_create([item for item in items if item])
 
 
-def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
+def _build_queue_item(
+    example: Example, initial_vote_count: int, judged_share: float
+) -> QueueItem | None:
     """Return the queue item of an example; None if it is not to be judged."""
     consensus = getattr(example, "consensus", None)
-    # What people have begun to judge is finished, whatever the draw would say.
+    # Examples with votes are finished, whatever the draw would decide.
     if consensus is None and not is_judged(
-        example.uuid, example.outcome, share, settings.SECRET_KEY
+        example.uuid, example.outcome, judged_share, settings.SECRET_KEY
     ):
         return None
-    votes_needed = consensus.still_needed if consensus else at_first
-    # Gold is given by its own rule, not by the queue.
+    votes_needed = consensus.still_needed if consensus else initial_vote_count
+    # Gold is assigned by its own rule, not by the queue.
     if not votes_needed or example.retracted_at or hasattr(example, "gold"):
         return None
     return QueueItem(
@@ -80,5 +87,5 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
         still_needed=votes_needed,
         # Nobody has a lease yet.
         free=votes_needed,
-        key=order_key(example.uuid, settings.SECRET_KEY),
+        key=compute_order_key(example.uuid, settings.SECRET_KEY),
     )

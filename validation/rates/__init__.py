@@ -1,1 +1,1 @@
-"""Pure definitions of rates, agreement and counts, with their intervals and their words."""
+"""Pure definitions of rates, agreement and counts, with their intervals and terms."""

@@ -1,4 +1,4 @@
-"""Rates of a round with their intervals: each number has its one definition here.
+"""Rates of a round with their intervals; the only definition of each number.
 
 docs/statistics.md names numerators, denominators and sources in words.
 """
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from core.text.words import gettext_noop
 
-NOTHING = gettext_noop("nothing to divide by")
-NORMAL = NormalDist().inv_cdf(0.975)
-FEW_CLUSTERS = 10
-"""Below so many authors the interval is shown with a warning."""
+EMPTY_REASON = gettext_noop("no data yet")
+NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
+MIN_CLUSTERS = 10
+"""If there are fewer authors, the interval is shown with a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Rate:
     clusters: int | None = None
 
     @property
-    def few_authors(self) -> bool:
+    def has_few_authors(self) -> bool:
         """Return whether to warn that the rate is based on few authors."""
-        return self.clusters is not None and self.clusters < FEW_CLUSTERS
+        return self.clusters is not None and self.clusters < MIN_CLUSTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Undefined:
     reason: str
 
 
-class Collected(NamedTuple):
+class CollectedCounts(NamedTuple):
     """Counts of one author, or of another part of a round, without retracted examples.
 
     fooled: the stored outcome is that the target was fooled; with_outcome: the outcome is known.
@@ -62,7 +62,7 @@ class Collected(NamedTuple):
     verified_fooled: int = 0
 
 
-class Compared(NamedTuple):
+class ComparedCounts(NamedTuple):
     """Votes, and the target's answer, compared with what the other people say.
 
     votes: the number of votes on one author's examples or on one example. human: votes equal to the
@@ -74,13 +74,17 @@ class Compared(NamedTuple):
     model: int = 0
 
 
-LEAST_DECIDED, LEAST_VOTES = 5, 10
-"""With fewer examples with a consensus, or votes compared with a target, a rate is not shown."""
-TOO_FEW_DECIDED = gettext_noop("not enough yet: fewer than 5 examples have a consensus")
-TOO_FEW_VOTES = gettext_noop("not enough yet: fewer than 10 votes to compare a target with")
+MIN_DECIDED, MIN_VOTES = 5, 10
+"""The fewest decided examples, and votes compared with a target, for which a rate is shown."""
+TOO_FEW_DECIDED_REASON = gettext_noop("not enough data yet: fewer than 5 examples have a consensus")
+TOO_FEW_VOTES_REASON = gettext_noop(
+    "not enough data yet: fewer than 10 votes to compare with a model"
+)
 
 
-def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
+def compute_wilson_interval(
+    successes: float, n: float, confidence: float = 0.95
+) -> tuple[float, float]:
     """Compute the score interval of a share.
 
     Parameters
@@ -88,12 +92,12 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
     successes, n
         Both may be fractions: an effective number of cases.
     confidence
-        Of the interval, 0-1.
+        The confidence level (0-1).
 
     Returns
     -------
     tuple
-        Its two ends, 0-1; the share lies between them.
+        The lower and the upper end (0-1); the share lies between them.
 
     Raises
     ------
@@ -110,29 +114,29 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
     share = successes / n
     middle = (successes + z2 / 2) / (n + z2)
     half = sqrt(z2 * n * (share * (1 - share) + z2 / (4 * n))) / (n + z2)
-    # The interval holds the share; rounding must not say otherwise.
+    # The interval contains the share, despite rounding.
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
-def rate(successes: float, n: int, empty_reason: str = NOTHING) -> Rate | Undefined:
+def compute_rate(successes: float, n: int, empty_reason: str = EMPTY_REASON) -> Rate | Undefined:
     """Return a share of independent cases with Wilson's interval.
 
     Parameters
     ----------
     successes
-        May be a fraction.
+        The number of successes; may be a fraction.
     n
-        Cases.
+        The number of cases.
     empty_reason
         Why the share is undefined for n = 0.
     """
     if n == 0:
         return Undefined(empty_reason)
-    return Rate(successes / n, *wilson(successes, n), n, "wilson")
+    return Rate(successes / n, *compute_wilson_interval(successes, n), n, "wilson")
 
 
-def clustered_rate(
-    clusters: Iterable[tuple[float, int]], empty_reason: str = NOTHING
+def compute_clustered_rate(
+    clusters: Iterable[tuple[float, int]], empty_reason: str = EMPTY_REASON
 ) -> Rate | Undefined:
     """Return a share over clusters whose cases may depend on one another.
 
@@ -150,19 +154,22 @@ def clustered_rate(
     estimate it (Korn and Graubard 1998).
     """
     pairs = [pair for pair in clusters if pair[1]]
-    successes, n = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
+    successes, total = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
     # A single case in each cluster: they are independent.
-    if len(pairs) == n:
-        return rate(successes, n, empty_reason)
-    share = successes / n
-    count = _effective_clusters(pairs)
-    effective = _effective_n(pairs, share, n, count) * (NORMAL / student(_freedom(count))) ** 2
-    low, high = clopper_pearson(share * effective, effective)
-    return Rate(share, low, high, n, "korn-graubard", len(pairs))
+    if len(pairs) == total:
+        return compute_rate(successes, total, empty_reason)
+    share = successes / total
+    count = _count_effective_clusters(pairs)
+    effective = (
+        _compute_effective_n(pairs, share, total, count)
+        * (NORMAL_QUANTILE / compute_student_quantile(_compute_degrees_of_freedom(count))) ** 2
+    )
+    low, high = compute_clopper_pearson_interval(share * effective, effective)
+    return Rate(share, low, high, total, "korn-graubard", len(pairs))
 
 
-def share_by_author(
-    examples: Iterable[tuple[tuple[Hashable | None, bool], int]], empty_reason: str = NOTHING
+def compute_share_by_author(
+    examples: Iterable[tuple[tuple[Hashable | None, bool], int]], empty_reason: str = EMPTY_REASON
 ) -> Rate | Undefined:
     """Return the share of examples with a property.
 
@@ -175,17 +182,17 @@ def share_by_author(
     """
     counts_by_author: dict[Hashable, tuple[int, int]] = {}
     unknown_authors: list[tuple[int, int]] = []
-    for (author, is_so), times in examples:
+    for (author, is_true), case_count in examples:
         if author is None:
-            unknown_authors += [(int(is_so), 1)] * times
+            unknown_authors += [(int(is_true), 1)] * case_count
         else:
-            so, total = counts_by_author.get(author, (0, 0))
-            counts_by_author[author] = so + is_so * times, total + times
-    return clustered_rate([*unknown_authors, *counts_by_author.values()], empty_reason)
+            true_count, total = counts_by_author.get(author, (0, 0))
+            counts_by_author[author] = true_count + is_true * case_count, total + case_count
+    return compute_clustered_rate([*unknown_authors, *counts_by_author.values()], empty_reason)
 
 
-def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
-    """Return the exact 95 % binomial interval of a share; both arguments may be fractions.
+def compute_clopper_pearson_interval(successes: float, n: float) -> tuple[float, float]:
+    """Return the exact 95% binomial interval of a share; both arguments may be fractions.
 
     Clopper and Pearson 1934.
     """
@@ -193,31 +200,31 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
     from scipy.special import betaincinv
 
     failures = n - successes
-    # The function has no value at 0 and n, where the interval ends.
+    # The function is undefined at 0 and n, where the interval ends.
     low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
     return low, float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
 
 
-def _effective_n(
+def _compute_effective_n(
     pairs: Sequence[tuple[float, int]], share: float, n: int, clusters: float
 ) -> float:
     """Return the equivalent number of independent cases (Kish 1965), at most `n`.
 
-    Without any variance between clusters the clusters themselves are counted, the most cautious
+    For a single cluster, or a share of 0 or 1, returns the number of clusters, the most cautious
     choice.
     """
     if len(pairs) == 1 or share in (0, 1):
         return clusters
-    variance = _ratio_error(pairs)[1] ** 2
+    variance = _compute_ratio_error(pairs)[1] ** 2
     return min(n, share * (1 - share) / variance) if variance else n
 
 
-def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
+def _count_effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
     """Return the equivalent number of clusters of equal size (Kish 1965)."""
     return sum([size for _, size in pairs]) ** 2 / sum([size * size for _, size in pairs])
 
 
-def _freedom(clusters: float) -> float:
+def _compute_degrees_of_freedom(clusters: float) -> float:
     """Return Student's degrees of freedom for an effective number of clusters."""
     # Student's t has no value below one degree of freedom.
     return max(1.0, clusters - 1)
@@ -227,40 +234,42 @@ class Ratio(NamedTuple):
     """Σ numerators ÷ Σ sizes over clusters, its standard error and Student's degrees of freedom."""
 
     value: float
-    error: float
-    freedom: float
+    standard_error: float
+    degrees_of_freedom: float
 
     @property
-    def half(self) -> float:
-        """Return the half-width of the 95 % interval."""
-        return student(self.freedom) * self.error
+    def half_width(self) -> float:
+        """Return the half-width of the 95% interval."""
+        return compute_student_quantile(self.degrees_of_freedom) * self.standard_error
 
 
-def student(freedom: float) -> float:
+def compute_student_quantile(degrees_of_freedom: float) -> float:
     """Return the 97.5 % point of Student's t."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.975))
+    return float(stdtrit(degrees_of_freedom, 0.975))
 
 
-def cluster_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
+def compute_clustered_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
     """Compute a ratio over at least two clusters of (numerator, size): Cochran 1977, 6.4.
 
     A numerator may be negative, as a difference is.
     """
-    return Ratio(*_ratio_error(pairs), _freedom(_effective_clusters(pairs)))
+    return Ratio(
+        *_compute_ratio_error(pairs), _compute_degrees_of_freedom(_count_effective_clusters(pairs))
+    )
 
 
-def _ratio_error(pairs: Sequence[tuple[float, int]]) -> tuple[float, float]:
+def _compute_ratio_error(pairs: Sequence[tuple[float, int]]) -> tuple[float, float]:
     """Return the ratio over at least two clusters and its standard error."""
-    count, n = len(pairs), sum([size for _, size in pairs])
-    ratio = fsum([top for top, _ in pairs]) / n
-    spread = fsum([(top - ratio * size) ** 2 for top, size in pairs])
-    return ratio, sqrt(spread * count / (count - 1)) / n
+    count, total = len(pairs), sum([size for _, size in pairs])
+    ratio = fsum([numerator for numerator, _ in pairs]) / total
+    spread = fsum([(numerator - ratio * size) ** 2 for numerator, size in pairs])
+    return ratio, sqrt(spread * count / (count - 1)) / total
 
 
-def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
-    """Return the 95 % interval of first − second from their intervals, assuming independence.
+def compute_newcombe_interval(first: Rate, second: Rate) -> tuple[float, float]:
+    """Return the 95% interval of first − second from their intervals, assuming independence.
 
     Newcombe 1998, method 10.
     """
@@ -269,8 +278,8 @@ def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
     return low, difference + hypot(first.high - first.value, second.value - second.low)
 
 
-def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
-    """Compute `mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`. authors: in any order.
+def compute_round_rates(authors: Sequence[CollectedCounts]) -> Mapping[str, Rate | Undefined]:
+    """Compute `mer`, `vmer`, `fooled_of_decided` and `verified_of_judged` from authors' counts.
 
     Notes
     -----
@@ -279,32 +288,40 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     - fooled_of_decided = validated model errors ÷ examples with a consensus.
     - verified_of_judged = verified ÷ judged.
 
-    vMER and fooled_of_decided are undefined below LEAST_DECIDED.
+    vMER and fooled_of_decided are undefined below MIN_DECIDED.
     """
 
-    def over(top: str, bottom: str, empty_reason: str) -> Rate | Undefined:
-        return clustered_rate(map(attrgetter(top, bottom), authors), empty_reason)
+    def compute_ratio(numerator: str, denominator: str, empty_reason: str) -> Rate | Undefined:
+        return compute_clustered_rate(
+            map(attrgetter(numerator, denominator), authors), empty_reason
+        )
 
-    def unless(name: str, reason: str) -> str:
+    def explain_missing(name: str, reason: str) -> str:
         return "" if any(getattr(author, name) for author in authors) else reason
 
     # Each reason takes precedence over those that follow.
-    no_examples = unless("collected", gettext_noop("no examples"))
-    no_votes = no_examples or unless("judged", gettext_noop("no example has been judged"))
-    no_model = no_examples or unless("with_model", gettext_noop("no target's answer is known"))
-    unknown = no_examples or unless("with_outcome", gettext_noop("no example's outcome is known"))
-    no_consensus = no_votes or unless("decided", gettext_noop("no example has a consensus"))
-    if not no_consensus and sum(author.decided for author in authors) < LEAST_DECIDED:
-        no_consensus = TOO_FEW_DECIDED
+    no_examples = explain_missing("collected", gettext_noop("no examples"))
+    no_votes = no_examples or explain_missing("judged", gettext_noop("no example has been judged"))
+    no_model = no_examples or explain_missing(
+        "with_model", gettext_noop("no model's answer is known")
+    )
+    has_unknown_outcomes = no_examples or explain_missing(
+        "with_outcome", gettext_noop("no example's outcome is known")
+    )
+    no_consensus = no_votes or explain_missing(
+        "decided", gettext_noop("no example has a consensus")
+    )
+    if not no_consensus and sum(author.decided for author in authors) < MIN_DECIDED:
+        no_consensus = TOO_FEW_DECIDED_REASON
     definitions = {
-        "mer": ("fooled", "collected", unknown),
+        "mer": ("fooled", "collected", has_unknown_outcomes),
         "vmer": ("verified_fooled", "collected", no_model or no_consensus),
         "fooled_of_decided": ("verified_fooled", "decided", no_model or no_consensus),
         "verified_of_judged": ("verified", "judged", no_votes),
     }
     return {
-        name: Undefined(reason) if reason else over(top, bottom, reason)
-        for name, (top, bottom, reason) in definitions.items()
+        name: Undefined(reason) if reason else compute_ratio(numerator, denominator, reason)
+        for name, (numerator, denominator, reason) in definitions.items()
     }
 
 
@@ -316,13 +333,13 @@ def iter_others_choices(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]
     """
     for choice, votes in enumerate(counts):
         if votes:
-            other_counts = [count - (n == choice) for n, count in enumerate(counts)]
+            other_counts = [count - (index == choice) for index, count in enumerate(counts)]
             top_count = max(other_counts)
             if top_count and other_counts.count(top_count) == 1:
                 yield choice, votes, other_counts.index(top_count)
 
 
-def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compared:
+def compare_votes(counts: Sequence[int], target_right: Sequence[bool | None]) -> ComparedCounts:
     """Compare the votes on one example, and its target's answer, with the other votes.
 
     Parameters
@@ -340,38 +357,42 @@ def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compa
             all_votes += votes
             human += votes * (choice == other_choice)
             model += votes * is_target_right
-    return Compared(all_votes, human, model)
+    return ComparedCounts(all_votes, human, model)
 
 
-def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefined]:
+def compare_human_and_model(authors: Iterable[ComparedCounts]) -> Mapping[str, Rate | Undefined]:
     """Compute `human_accuracy`, `model_accuracy` on the same votes, and their `human_model_gap`.
 
     Notes
     -----
-    Each vote is compared with what the others on the example say (leave-one-out), and so is the
-    target in its place: a target that answers like another person has a gap of 0.
+    Each vote is compared with the other votes on the example (leave-one-out). The target's answer
+    is compared with the same votes, so a target that answers like another person has a gap of 0.
 
     Interval of the gap: Student's, by the differences of whole authors. If these do not vary, and
     for a share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, assuming independence.
-    All three numbers are undefined below LEAST_VOTES.
+    All three numbers are undefined below MIN_VOTES.
     """
     voting_authors = [author for author in authors if author.votes]
-    # Where there are none, a reason below says more than “not enough yet”.
-    if 0 < sum(author.votes for author in voting_authors) < LEAST_VOTES:
+    # Without any, a reason below is more useful than “not enough yet”.
+    if 0 < sum(author.votes for author in voting_authors) < MIN_VOTES:
         names = ("human_accuracy", "model_accuracy", "human_model_gap")
-        return dict.fromkeys(names, Undefined(TOO_FEW_VOTES))
-    empty = gettext_noop("no target's answer can be held against several people's votes")
-    human = clustered_rate([(a.human, a.votes) for a in voting_authors], empty)
-    model = clustered_rate([(a.model, a.votes) for a in voting_authors], empty)
+        return dict.fromkeys(names, Undefined(TOO_FEW_VOTES_REASON))
+    empty_reason = gettext_noop("no model answer can be compared with several people's votes")
+    human = compute_clustered_rate(
+        [(counts.human, counts.votes) for counts in voting_authors], empty_reason
+    )
+    model = compute_clustered_rate(
+        [(counts.model, counts.votes) for counts in voting_authors], empty_reason
+    )
     if isinstance(human, Undefined) or isinstance(model, Undefined):
         return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
     gap = human.value - model.value
-    pairs = [(a.human - a.model, a.votes) for a in voting_authors]
-    # One author shows no variance, so Newcombe's interval is used.
-    half_width = cluster_ratio(pairs).half if len(pairs) > 1 else 0
+    pairs = [(counts.human - counts.model, counts.votes) for counts in voting_authors]
+    # With one author the variance is unknown, so Newcombe's interval is used.
+    half_width = compute_clustered_ratio(pairs).half_width if len(pairs) > 1 else 0
     # A difference of two shares lies between -1 and 1.
     low, high, method = max(-1.0, gap - half_width), min(1.0, gap + half_width), "student-by-author"
     if not half_width or {human.value, model.value} & {0, 1}:
-        (low, high), method = newcombe(human, model), "newcombe"
+        (low, high), method = compute_newcombe_interval(human, model), "newcombe"
     difference = Rate(gap, low, high, human.n, method, len(voting_authors))
     return {"human_accuracy": human, "model_accuracy": model, "human_model_gap": difference}

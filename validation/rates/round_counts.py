@@ -1,4 +1,4 @@
-"""Counts of a round's examples and votes: alike ones together, added up by author."""
+"""Counts of a round's examples and votes, grouped by equal properties and summed by author."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,9 @@ from itertools import repeat
 from operator import add
 from typing import NamedTuple
 
-from validation.rates.rates import Collected, Compared
+from validation.rates.criteria_counts import CriteriaCounts
+from validation.rates.rates import CollectedCounts, ComparedCounts
+from validation.rates.step_counts import StepCounts
 
 Choice = tuple[str, str]
 """Label and verdict of a vote."""
@@ -20,22 +22,22 @@ class Cell(NamedTuple):
     outcome: str
     judged: bool
     decided: bool
-    winner: str  # label or verdict, where decided
+    winner: str  # label or verdict, if decided
     verified: bool
     validated_error: bool
 
-    def counted(self, times: int) -> Collected:
-        """Return `times` examples of this cell as input for `rates.round_rates`."""
+    def count_collected(self, case_count: int) -> CollectedCounts:
+        """Return `case_count` examples of this cell as input for `rates.compute_round_rates`."""
         is_known = self.outcome in ("fooled", "not_fooled")
-        return Collected(
-            collected=times,
-            with_outcome=times * is_known,
-            fooled=times * (self.outcome == "fooled"),
-            with_model=times * (self.outcome != "no_model"),
-            judged=times * self.judged,
-            decided=times * self.decided,
-            verified=times * self.verified,
-            verified_fooled=times * self.validated_error,
+        return CollectedCounts(
+            collected=case_count,
+            with_outcome=case_count * is_known,
+            fooled=case_count * (self.outcome == "fooled"),
+            with_model=case_count * (self.outcome != "no_model"),
+            judged=case_count * self.judged,
+            decided=case_count * self.decided,
+            verified=case_count * self.verified,
+            verified_fooled=case_count * self.validated_error,
         )
 
 
@@ -43,20 +45,25 @@ class Cell(NamedTuple):
 class Part:
     """All counts of a round, of a part of it, or of several rounds.
 
-    Examples by people and the votes on these; of examples by programs only their number.
+    They count examples by people and the votes on these. Of examples by programs, there is only the
+    number.
     """
 
     cells: Counter[Cell] = field(default_factory=Counter)
     votes_by: Counter[tuple[int | None, Choice]] = field(default_factory=Counter)
     patterns: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    """How many examples have so many votes for each choice."""
+    """The number of examples by their numbers of votes for each choice."""
     unanimous: Counter[tuple[int | None, bool]] = field(default_factory=Counter)
-    """How many examples of an author have votes that are all equal, and how many not."""
-    compared: Counter[tuple[int | None, Compared]] = field(default_factory=Counter)
-    """How many examples of an author compare so."""
+    """The number of examples by author, and by whether all their votes are equal."""
+    compared: Counter[tuple[int | None, ComparedCounts]] = field(default_factory=Counter)
+    """The number of examples by author and comparison."""
     program_examples: int = 0
     program_votes: int = 0
-    """On what people wrote."""
+    """Votes by programs on people's examples."""
+    steps: StepCounts | None = None
+    """The steps of conversations; None if the task doesn't ask about them."""
+    criteria: CriteriaCounts | None = None
+    """The criteria of examples; None if the task has none."""
 
     def __iadd__(self, other: "Part") -> "Part":
         self.cells += other.cells
@@ -66,40 +73,51 @@ class Part:
         self.compared += other.compared
         self.program_examples += other.program_examples
         self.program_votes += other.program_votes
+        if other.steps is not None:
+            self.steps = self.steps or StepCounts()
+            self.steps += other.steps
+        if other.criteria is not None:
+            self.criteria = self.criteria or CriteriaCounts()
+            self.criteria += other.criteria
         return self
 
-    def authors(self) -> list[Collected]:
+    def list_author_counts(self) -> list[CollectedCounts]:
         """Return the counts of each known author; each example by an unknown author is separate."""
-        counts_by_author: dict[int, Collected] = {}
-        unknown_authors: list[Collected] = []
-        for cell, times in self.cells.items():
+        counts_by_author: dict[int, CollectedCounts] = {}
+        unknown_authors: list[CollectedCounts] = []
+        for cell, case_count in self.cells.items():
             if cell.author is None:
                 # Any two unknown authors may be different people.
-                unknown_authors += [cell.counted(1)] * times
+                unknown_authors += [cell.count_collected(1)] * case_count
             else:
-                counted, before = cell.counted(times), counts_by_author.get(cell.author)
+                new_counts, earlier_counts = (
+                    cell.count_collected(case_count),
+                    counts_by_author.get(cell.author),
+                )
                 counts_by_author[cell.author] = (
-                    Collected(*map(add, before, counted)) if before else counted
+                    CollectedCounts(*map(add, earlier_counts, new_counts))
+                    if earlier_counts
+                    else new_counts
                 )
         return [*unknown_authors, *counts_by_author.values()]
 
-    def authors_compared(self) -> Iterator[Compared]:
+    def iterate_compared_authors(self) -> Iterator[ComparedCounts]:
         """Yield each known author's votes that are compared with others.
 
         Votes on examples of unknown authors are yielded separately.
         """
         sums_by_author: dict[int, list[int]] = {}
-        for (author, comparison), times in self.compared.items():
+        for (author, comparison), case_count in self.compared.items():
             if author is None:
-                yield from repeat(comparison, times)
+                yield from repeat(comparison, case_count)
                 continue
             sums = sums_by_author.setdefault(author, [0, 0, 0])
-            sums[0] += comparison.votes * times
-            sums[1] += comparison.human * times
-            sums[2] += comparison.model * times
-        yield from (Compared(*sums) for sums in sums_by_author.values())
+            sums[0] += comparison.votes * case_count
+            sums[1] += comparison.human * case_count
+            sums[2] += comparison.model * case_count
+        yield from (ComparedCounts(*sums) for sums in sums_by_author.values())
 
 
-def sum_of(authors: Iterable[Collected]) -> Collected:
+def sum_collected(authors: Iterable[CollectedCounts]) -> CollectedCounts:
     """Sum the counts of several authors."""
-    return Collected(*map(sum, zip(*authors, strict=True)))
+    return CollectedCounts(*map(sum, zip(*authors, strict=True)))

@@ -1,4 +1,4 @@
-"""The words for what is counted, with their one meaning each: for pages, docs and the API."""
+"""The terms for what is counted, with their definitions, for pages, docs and the API."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,24 +19,29 @@ TERMS: Mapping[str, Term] = {
         gettext_noop("Examples that people submitted. Withdrawn ones don't count."),
     ),
     "fooled": Term(
-        gettext_noop("Fooled"),
-        gettext_noop("Tries after which the model counts as fooled, before anybody judges them."),
+        gettext_noop("Model was wrong"),
+        gettext_noop("Tries that the model got wrong, before anyone judges them."),
     ),
     "judged": Term(gettext_noop("Judged"), gettext_noop("Tries with at least one vote.")),
     "decided": Term(
         gettext_noop("Decided"),
-        gettext_noop("Tries with a consensus: the votes or an owner have decided."),
+        gettext_noop("Tries with a consensus, from votes or an owner."),
     ),
     "confirmed": Term(
         gettext_noop("Confirmed"),
-        gettext_noop("Decided tries in which people agree with the author, fooled or not."),
+        gettext_noop(
+            "Decided tries where people agree with the author, whether the model was right "
+            "or wrong."
+        ),
     ),
     "catches": Term(
         gettext_noop("Catches"),
-        gettext_noop("Confirmed tries that fooled the model. vMER is their share of all tries."),
+        gettext_noop(
+            "Confirmed tries that the model got wrong. The catch rate is their share of all tries."
+        ),
     ),
     "waiting": Term(
         gettext_noop("Waiting"),
-        gettext_noop("Examples that still need votes from judges, in the queue or about to be."),
+        gettext_noop("Examples that still need votes from judges."),
     ),
 }

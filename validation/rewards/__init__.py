@@ -1,1 +1,1 @@
-"""Points for what a person wrote and judged: for their own pages."""
+"""Points for a person's examples and judgements, shown on their own pages."""

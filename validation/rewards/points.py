@@ -6,62 +6,62 @@ docs/statistics.md says what each part means. Nothing here is stored.
 
 from collections.abc import Iterable
 
-# Above it a text counts as a copy (docs/statistics.md, “Points”).
-SAME = 0.9
+# Above this, a text counts as a copy (docs/statistics.md, “Points”).
+MIN_SAME_SIMILARITY = 0.9
 
 
-def novelty(similarity: float) -> float:
+def compute_novelty(similarity: float) -> float:
     """Return the novelty of a text: 1 down to 0.3, and 0 for a copy.
 
     similarity: the greatest similarity (0-1) to a text with which the author fooled a model before,
     or to another person's text.
     """
-    return 0.0 if similarity > SAME else min(1.0, max(0.3, 1.2 - similarity))
+    return 0.0 if similarity > MIN_SAME_SIMILARITY else min(1.0, max(0.3, 1.2 - similarity))
 
 
-def scarcity(have: int, in_all: int, labels: int) -> float:
+def compute_scarcity(verified_count: int, total_count: int, label_count: int) -> float:
     """Return how far a label is below its equal share (0-1).
 
     Parameters
     ----------
-    have
+    verified_count
         The number of examples with the label.
-    in_all
+    total_count
         The number of examples with any label.
-    labels
+    label_count
         The number of different labels of the task.
     """
-    return max(0.0, 1 - have * labels / in_all) if in_all else 0.0
+    return max(0.0, 1 - verified_count * label_count / total_count) if total_count else 0.0
 
 
-def example_points(
-    *, verified: bool, is_wrong: bool, fooled: bool, novelty: float, scarcity: float
+def compute_example_points(
+    *, is_verified: bool, is_wrong: bool, is_fooled: bool, novelty: float, scarcity: float
 ) -> float:
     """Compute the points of a decided example: −1 to 5.
 
     Parameters
     ----------
-    verified
-        People agree with the author.
+    is_verified
+        Whether people agree with the author.
     is_wrong
-        People agree on another label.
-    fooled
-        The model was wrong.
+        Whether people find the author's label wrong.
+    is_fooled
+        Whether the model was wrong.
     novelty
-        As `novelty` returns it.
+        As `compute_novelty` returns it.
     scarcity
-        As `scarcity` returns it.
+        As `compute_scarcity` returns it.
     """
-    if not verified:
+    if not is_verified:
         return -float(is_wrong)
-    return 1 + 3 * fooled * novelty + scarcity
+    return 1 + 3 * is_fooled * novelty + scarcity
 
 
-def vote_points(kappa: float | None) -> float:
+def compute_vote_points(kappa: float | None) -> float:
     """Compute the points of a judgement (1 to 3), by the agreement with others beyond chance."""
     return 1 + 2 * max(0.0, kappa or 0.0)
 
 
-def day_total(points: Iterable[float]) -> float:
+def compute_day_total(points: Iterable[float]) -> float:
     """Sum the points of one day; a negative sum counts as 0."""
     return max(0.0, sum(points))

@@ -14,36 +14,45 @@ from tasks.models import Task
 from validation.consensus.claims import find_label_field
 from validation.judging.queue import UNDO_TIME
 from validation.models import Consensus, Validation, Verdict
-from validation.rates.agreement import Reliability, code_votes, reliabilities
-from validation.rewards.points import example_points, novelty, scarcity
+from validation.rates.agreement import Reliability, compute_reliabilities, encode_votes
+from validation.rewards.points import compute_example_points, compute_novelty, compute_scarcity
 
-EARLIER = 50
-"""How many of the author's earlier texts a text is compared with."""
-LATEST = 200
-"""How many of a person's latest judgements their agreement is taken from."""
+MAX_EARLIER_TEXTS = 50
+"""The most earlier texts of the author with which a text is compared."""
+MAX_LATEST_EXAMPLES = 200
+"""A person's agreement is computed from at most this number of their latest judgements."""
 MIN_JUDGEMENTS = 8
-"""Judgements below which no agreement is shown."""
+"""The fewest judgements for which an agreement is shown."""
 
 
-def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, float]:
+def compute_points(author: Annotator, examples: Sequence[Example]) -> Mapping[int, float]:
     """Compute the points of the author's decided examples that are not retracted, by id.
 
     Examples by programs earn none. `examples` must be loaded with `round__task` and `consensus`.
     Three queries, and at most 50 comparisons for each example that fooled a model.
     """
-    decided_examples = [e for e in examples if is_decided(e) and not e.by_program]
+    decided_examples = [
+        other_example
+        for other_example in examples
+        if is_decided(other_example) and not other_example.by_program
+    ]
     # Only catches get points for novelty, so only their texts are compared.
-    earlier = _earlier_texts(
-        author, [e for e in decided_examples if e.consensus.is_validated_error]
+    earlier_texts = _find_earlier_texts(
+        author,
+        [
+            other_example
+            for other_example in decided_examples
+            if other_example.consensus.is_validated_error
+        ],
     )
-    verified_labels = _verified_labels({example.round_id for example in decided_examples})
+    verified_labels = _count_verified_labels({example.round_id for example in decided_examples})
     return {
-        example.pk: example_points(
-            verified=example.consensus.is_verified,
+        example.pk: compute_example_points(
+            is_verified=example.consensus.is_verified,
             is_wrong=_is_wrong(example.consensus),
-            fooled=example.consensus.is_validated_error,
-            novelty=_novelty(example, earlier.get(example.pk, [])),
-            scarcity=_scarcity(example, verified_labels),
+            is_fooled=example.consensus.is_validated_error,
+            novelty=_compute_novelty(example, earlier_texts.get(example.pk, [])),
+            scarcity=_compute_scarcity(example, verified_labels),
         )
         for example in decided_examples
     }
@@ -67,50 +76,65 @@ def _is_wrong(consensus: Consensus) -> bool:
 
 def extract_written_text(config: TaskConfig, inputs: Mapping[str, object]) -> str:
     """Return the author's own text, without the fields that the verdict compares."""
-    parts = (component for component in config.input if component.name not in config.target_fields)
+    written_components = (
+        component for component in config.input if component.name not in config.target_fields
+    )
     return " ".join(
-        filter(None, (component.kind.own_words(inputs.get(component.name)) for component in parts))
+        filter(
+            None,
+            (
+                component.kind.extract_authored_text(inputs.get(component.name))
+                for component in written_components
+            ),
+        )
     )
 
 
-def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
+def _find_earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
     """Return the texts with which each example is compared.
 
-    These are the author's 50 texts before it that fooled a model in the same task, and another
-    person's earlier text that was found to be nearly the same on submission.
+    These are up to 50 earlier texts by the author that fooled a model in the same task. Another
+    person's earlier text is added if it was found to be nearly the same on submission.
     """
     tasks = {example.round.task_id: example.round.task for example in examples}
-    fooling_ids: dict[int, list[int]] = {pk: [] for pk in tasks}
+    fooling_ids: dict[int, list[int]] = {example_id: [] for example_id in tasks}
     rows = Example.objects.filter(
         annotator=author,
         round__task__in=tasks,
         outcome=Example.Outcome.FOOLED,
         retracted_at__isnull=True,
     )
-    for pk, task in rows.order_by("pk").values_list("pk", "round__task"):
-        fooling_ids[task].append(pk)
+    for example_id, task in rows.order_by("pk").values_list("pk", "round__task"):
+        fooling_ids[task].append(example_id)
     earlier_ids: dict[int, list[int]] = {}
     for example in examples:
         ids = fooling_ids[example.round.task_id]
         # The ids are sorted, so that the texts before this one are a slice.
-        end = bisect_left(ids, example.pk)
-        others = [example.resembles_id] if example.resembles_id else []
-        earlier_ids[example.pk] = ids[max(0, end - EARLIER) : end] + others
-    pks = set().union(*earlier_ids.values())
-    earlier = Example.objects.filter(pk__in=pks).values_list("pk", "inputs", "round__task")
-    texts = {pk: extract_written_text(tasks[task].config, inputs) for pk, inputs, task in earlier}
+        last = bisect_left(ids, example.pk)
+        other_ids = [example.resembles_id] if example.resembles_id else []
+        earlier_ids[example.pk] = ids[max(0, last - MAX_EARLIER_TEXTS) : last] + other_ids
+    example_ids = set().union(*earlier_ids.values())
+    earlier_rows = Example.objects.filter(pk__in=example_ids).values_list(
+        "pk", "inputs", "round__task"
+    )
+    texts = {
+        example_id: extract_written_text(tasks[task].config, inputs)
+        for example_id, inputs, task in earlier_rows
+    }
     texts_before: dict[int, list[str]] = {}
-    for pk, ids in earlier_ids.items():
-        texts_before[pk] = [texts[earlier_pk] for earlier_pk in ids]
+    for example_id, ids in earlier_ids.items():
+        texts_before[example_id] = [texts[earlier_pk] for earlier_pk in ids]
     return texts_before
 
 
-def _novelty(example: Example, earlier: Sequence[str]) -> float:
+def _compute_novelty(example: Example, earlier_texts: Sequence[str]) -> float:
     text = extract_written_text(example.round.task.config, example.inputs)
-    return novelty(max((compute_jaccard(text, other) for other in earlier), default=0.0))
+    return compute_novelty(
+        max((compute_jaccard(text, other) for other in earlier_texts), default=0.0)
+    )
 
 
-def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
+def _count_verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
     """Count the verified examples of each label, by round."""
     counts: dict[int, dict[str, int]] = {}
     rows = Consensus.objects.filter(
@@ -124,42 +148,44 @@ def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
     return counts
 
 
-def _scarcity(example: Example, verified_labels: Mapping[int, Mapping[str, int]]) -> float:
+def _compute_scarcity(example: Example, verified_labels: Mapping[int, Mapping[str, int]]) -> float:
     field, label = find_label_field(example.round.task.config), example.consensus.label
     if field is None or not label:
         return 0.0
     counts = verified_labels.get(example.round_id, {})
-    labels = len(example.round.task.config.labels(field))
-    return scarcity(counts.get(label, 0), sum(counts.values()), labels)
+    labels = len(example.round.task.config.get_labels(field))
+    return compute_scarcity(counts.get(label, 0), sum(counts.values()), labels)
 
 
-def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
+def compute_agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     """Measure how well a person's latest 200 judgements agree with the others'. Two queries.
 
-    Uses only examples that need no further vote, and only votes that can no longer be undone, so
-    that nobody learns the others' answers before their own. Tasks with fewer than 8 are left out.
+    Uses only examples that need no further vote, and only votes that can no longer be undone. So
+    nobody learns the others' answers before their own. Tasks with fewer than 8 such judgements are
+    left out.
     """
     own_votes = Validation.objects.filter(
         validator=validator,
-        # Neither history nor what a program judged is this person's care.
+        # Imported votes and votes by programs do not show this person's care.
         is_imported=False,
         by_program=False,
         created_at__lt=timezone.now() - UNDO_TIME,
         example__consensus__still_needed=0,
         example__retracted_at__isnull=True,
     ).order_by("-created_at")
-    latest = list(own_votes.values_list("example", flat=True)[:LATEST])
+    latest = list(own_votes.values_list("example", flat=True)[:MAX_LATEST_EXAMPLES])
     rows = (
         Validation.objects.filter(example__in=latest)
-        # Neither says what is right, so that it shows no agreement on it.
+        # Neither says which answer is correct, so they show no agreement.
         .exclude(verdict__in=[Verdict.FLAGGED, Verdict.CANNOT_TELL])
         .values_list("example__round__task", "example", "validator", "label", "verdict")
     )
     votes: dict[int, list[tuple[int, int | None, str]]] = {}
-    for task, example, person, label, verdict in rows:
-        votes.setdefault(task, []).append((example, person, label or verdict))
+    for task, example, voter, label, verdict in rows:
+        votes.setdefault(task, []).append((example, voter, label or verdict))
     reliabilities_by_task = {
-        task: reliabilities(code_votes(cast)).get(validator.pk) for task, cast in votes.items()
+        task: compute_reliabilities(encode_votes(votes_of_task)).get(validator.pk)
+        for task, votes_of_task in votes.items()
     }
     return {
         task: reliability
@@ -168,8 +194,8 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     }
 
 
-def tasks_of(annotator: Annotator) -> list[Task]:
+def list_tasks(annotator: Annotator) -> list[Task]:
     """List the tasks in which a person has written or judged, by name."""
-    wrote = Example.objects.filter(annotator=annotator).values("round__task")
-    judged = Validation.objects.filter(validator=annotator).values("example__round__task")
-    return list(Task.objects.filter(pk__in=wrote.union(judged)))
+    written_in = Example.objects.filter(annotator=annotator).values("round__task")
+    judged_in = Validation.objects.filter(validator=annotator).values("example__round__task")
+    return list(Task.objects.filter(pk__in=written_in.union(judged_in)))

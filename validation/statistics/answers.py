@@ -11,59 +11,61 @@ from django.db.models.fields.json import KeyTextTransform
 from annotation.models import Example
 from core.text.words import gettext_noop
 from tasks.models import Round
-from validation.consensus.claims import BY_RULE, find_label_field, is_about_model
+from validation.consensus.claims import RULE_VERDICTS, find_label_field, is_about_model
 from validation.models import Consensus
-from validation.rates.rates import Rate, Undefined, share_by_author
-from validation.statistics.counts import tag_of, target_right
+from validation.rates.rates import Rate, Undefined, compute_share_by_author
+from validation.statistics.counts import build_tag_expression, build_target_right
 
-NONE_DECIDED = gettext_noop("people decided about none of its answers")
+NONE_DECIDED_REASON = gettext_noop("people haven't decided any of the model's answers")
 Shares = Mapping[str, Rate | Undefined]
 
 
-class Answers(NamedTuple):
-    """Counts of decided answers by one model, to texts with one tag, by one author."""
+class AnswerCount(NamedTuple):
+    """The number of decided answers by one model, to texts with one tag, by one author."""
 
     model: str
     tag: str
     author: Hashable | None
-    right: bool | None
-    times: int
+    is_right: bool | None
+    case_count: int
 
 
 @dataclass(frozen=True)
 class RightAnswers:
-    """Shares of correct answers among decided ones, by model, and for each tag by model."""
+    """Shares of correct answers among decided answers, by model, and by tag and model."""
 
     by_model: Shares
     by_slice: Mapping[str, Shares]
 
 
-def right_answers(rounds: Sequence[Round]) -> RightAnswers:
+def count_right_answers(rounds: Sequence[Round]) -> RightAnswers:
     """Compute the shares of correct answers in rounds of one task, without programs' examples.
 
     One query.
-    An answer is correct if people decided so or, if they choose labels, if it is the decided label.
+    An answer is correct if people decided that it is. If they choose labels instead, it is correct
+    if it equals the decided label.
     Examples that were flagged or undecidable are left out.
     """
     by_model: dict[str, Counter[tuple[Hashable | None, bool]]] = defaultdict(Counter)
     by_slice: dict[str, dict[str, Counter[tuple[Hashable | None, bool]]]] = defaultdict(
         lambda: defaultdict(Counter)
     )
-    answers = list(_answers(rounds)) if rounds else []
+    answers = list(_iterate_answers(rounds)) if rounds else []
     names = _strip_task_prefixes({answer.model for answer in answers}, rounds)
     for answer in answers:
-        if answer.right is not None:
+        if answer.is_right is not None:
             model = names[answer.model]
-            by_model[model][answer.author, answer.right] += answer.times
+            by_model[model][answer.author, answer.is_right] += answer.case_count
             if answer.tag:
-                by_slice[answer.tag][model][answer.author, answer.right] += answer.times
+                by_slice[answer.tag][model][answer.author, answer.is_right] += answer.case_count
     return RightAnswers(
-        _shares(by_model), {tag: _shares(models) for tag, models in sorted(by_slice.items())}
+        _compute_shares(by_model),
+        {tag: _compute_shares(models) for tag, models in sorted(by_slice.items())},
     )
 
 
-def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
-    """Count how often people decided for each label: of all texts under "", and for each tag.
+def count_decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
+    """Count how often people decided for each label, by tag; "" has the counts of all texts.
 
     One query.
     Empty if people choose no label, or have decided nothing. Programs' examples are left out.
@@ -71,7 +73,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
     field = find_label_field(rounds[0].task.config) if rounds else None
     if field is None:
         return {}
-    labels = rounds[0].task.config.component(field).values
+    labels = rounds[0].task.config.get_component(field).values
     decided_examples = Example.objects.filter(
         round__in=rounds,
         retracted_at=None,
@@ -80,39 +82,44 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
         consensus__label__in=labels,
     )
     counts_by_tag: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(labels, 0))
-    kinds = (
-        decided_examples.order_by().annotate(part=tag_of()).values_list("part", "consensus__label")
+    rows = (
+        decided_examples.order_by()
+        .annotate(part=build_tag_expression())
+        .values_list("part", "consensus__label")
     )
-    for tag, label, times in kinds.annotate(Count("pk")):
+    for tag, label, case_count in rows.annotate(Count("pk")):
         # A set, so that a text without a tag counts once.
         for group in {"", tag}:
-            counts_by_tag[group][label] += times
+            counts_by_tag[group][label] += case_count
     return dict(sorted(counts_by_tag.items()))
 
 
 def _strip_task_prefixes(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
-    """Return the models' original names; here imported ones have the task's code as prefix."""
+    """Return the models' original names, without the task's code that imported ones begin with.
+
+    If two names would become equal, all names are returned unchanged.
+    """
     plain_names = {model: model.removeprefix(f"{rounds[0].task.code}_") for model in models}
-    # Without the code two models may have one name; then all keep the whole name.
+    # Without the code, two models may share a name; then all keep their full names.
     is_clear = len(set(plain_names.values())) == len(plain_names)
     return plain_names if is_clear else {model: model for model in models}
 
 
-def _shares(counts_by_model: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shares:
+def _compute_shares(counts_by_model: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shares:
     return {
-        model: share_by_author(some.items(), NONE_DECIDED)
-        for model, some in sorted(counts_by_model.items())
+        model: compute_share_by_author(counts.items(), NONE_DECIDED_REASON)
+        for model, counts in sorted(counts_by_model.items())
     }
 
 
-def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
+def _iterate_answers(rounds: Sequence[Round]) -> Iterator[AnswerCount]:
     config = rounds[0].task.config
     field = find_label_field(config)
-    asks_answer = is_about_model(config, Example.Outcome.UNDECIDED)
-    # Where a rule decides, its outcome tells whether the answer is right, not the votes.
-    about_model = asks_answer and config.verdict.type not in BY_RULE
-    # Of several models each has its own outcome; without one the example's counts.
-    fooled_case = Case(
+    has_answer = is_about_model(config, Example.Outcome.UNDECIDED)
+    # If a rule decides, its outcome says whether the answer is right, not the votes.
+    asks_about_model = has_answer and config.verdict.type not in RULE_VERDICTS
+    # With several models, each has its own outcome; otherwise the example's counts.
+    outcome_case = Case(
         When(target_outputs__fooled=True, then=Value(Example.Outcome.FOOLED)),
         When(target_outputs__fooled=False, then=Value(Example.Outcome.NOT_FOOLED)),
         default=F("outcome"),
@@ -130,9 +137,11 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
     )
     names = ("target_outputs__target__name", "part", "annotator_id", "result", "said")
     rows = decided_examples.order_by().annotate(
-        part=tag_of(), result=fooled_case, said=answer_value
+        part=build_tag_expression(), result=outcome_case, said=answer_value
     )
-    kinds = rows.values_list(*names, "consensus__label", "consensus__verdict")
-    for model, tag, author, result, answer, label, verdict, times in kinds.annotate(Count("pk")):
-        right = target_right([(label, verdict)], result, answer, about_model)[0]
-        yield Answers(model, tag, author, right, times)
+    answer_rows = rows.values_list(*names, "consensus__label", "consensus__verdict")
+    for model, tag, author, result, answer, label, verdict, case_count in answer_rows.annotate(
+        Count("pk")
+    ):
+        is_right = build_target_right([(label, verdict)], result, answer, asks_about_model)[0]
+        yield AnswerCount(model, tag, author, is_right, case_count)

@@ -1,6 +1,6 @@
 """Numbers about each author's writing and each validator's judging, for the task's owners.
 
-docs/statistics.md, “People”, defines each number. What their programs wrote or judged is in none.
+docs/statistics.md, “People”, defines each number. The work of programs is in none of them.
 Nothing here pays, pauses or excludes anybody.
 """
 
@@ -17,28 +17,29 @@ from django.db.models.functions import Cast
 from annotation.models import Example
 from core.accounts.models import Annotator
 from tasks.models import Round
-from validation.consensus.gold_check import Check, gold_check
-from validation.consensus.reading import LEAST_VOTES, WORDS_A_SECOND, reads_too_little
-from validation.decisions.counted import counts_of, is_counted, is_try
+from validation.consensus.gold_check import Check, assess_gold_answers
+from validation.consensus.reading import MIN_TIMED_VOTES, WORDS_PER_SECOND, has_read_too_little
+from validation.decisions.counted import build_counts, build_measure_condition, build_try_condition
 from validation.models import GoldAnswer, Skip, Validation, Verdict
-from validation.rates.agreement import MOST_CHOICES, Reliability, code_votes, reliabilities
-from validation.rates.rates import Rate, Undefined, rate
-from validation.statistics.report import FREE_TEXT
+from validation.rates.agreement import MAX_CHOICES, Reliability, compute_reliabilities, encode_votes
+from validation.rates.rates import Rate, Undefined, compute_rate
+from validation.statistics.report import FREE_TEXT_REASON
 
-UNKNOWN_TYPING = "no browser told how the texts were typed"
+UNKNOWN_TYPING_REASON = "no browser reported how the texts were typed"
 NOT_TIMED = Undefined("no time was measured")
-NO_LABELS = Undefined("nobody else judged the same examples")
+NO_LABELS = Undefined("no one else judged the same examples")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorStatistics:
     """Statistics of one author's examples, without retracted ones.
 
-    wins: fooling examples, one for each chain of edits. validity: verified of decided. vmer:
-    validated model errors of all tries. duplicates: tries that nearly equal another person's
-    earlier text. paste_share: texts of which more than half was pasted, of those with known typing.
-    median_seconds: from shown to submitted; median_active_seconds: of typing. label_flip: decided
-    against the author's label.
+    wins: number of fooling examples, one for each chain of edits. validity: share of decided
+    examples that are verified. vmer: share of all tries that are validated model errors.
+    duplicates: number of tries that nearly equal another person's earlier text. paste_share: share
+    of texts of which more than half was pasted, among texts with known typing. median_seconds: time
+    from the assignment to the submission. median_active_seconds: time spent typing. label_flip:
+    share of decided examples that were decided against the author's label.
     """
 
     annotator: Annotator
@@ -57,12 +58,12 @@ class AuthorStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorStatistics:
-    """Statistics of one validator's votes on examples that are not retracted, without gold items.
+    """Statistics of one validator's votes, without retracted examples and gold items.
 
-    reliability: leave-one-out agreement with the others, kappa: its part beyond chance. gold: the
-    correct answers to gold items, of all. gold_check: only of those since the last refresher.
-    median_seconds: from the lease to the answer. unread: votes that came faster than anybody
-    reads, of those with a time and words.
+    reliability: leave-one-out agreement with the other validators. kappa: the same, corrected for
+    chance. gold: share of gold items answered correctly. gold_check: the check of the answers since
+    the last refresher. median_seconds: median time from the lease to the answer. unread: share of
+    votes given faster than anybody reads, among votes with a known time and number of words.
     """
 
     annotator: Annotator
@@ -79,96 +80,103 @@ class ValidatorStatistics:
     skips: int
 
 
-def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
+def list_author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
     """Return statistics of each known author of the rounds, most tries first. Three queries.
 
     Memory: the people, and one number for each example.
     """
-    examples = Example.objects.filter(is_try(), round__in=rounds, annotator__isnull=False)
-    people = _people(examples.values("annotator"))
-    writing = _writing(examples)
+    examples = Example.objects.filter(
+        build_try_condition(), round__in=rounds, annotator__isnull=False
+    )
+    people = _find_people(examples.values("annotator"))
+    writing = _measure_writing(examples)
     authors = [
         _build_author_row(people[row["annotator"]], writing[row["annotator"]], row)
-        for row in _author_counts(examples)
+        for row in _count_by_author(examples)
     ]
     return sorted(authors, key=lambda author: (-author.tries, author.annotator.pseudonym))
 
 
 @dataclass
-class _Writing:
-    """Sums over one author's examples."""
+class _WritingRecord:
+    """The data collected from one author's examples to compute their statistics."""
 
-    # Four bytes a value, as a round may have a million examples.
+    # Four bytes per value, because a round may have a million examples.
     seconds: "array[float]" = field(default_factory=lambda: array("f"))
-    active: "array[float]" = field(default_factory=lambda: array("f"))
-    pasted: int = 0
-    won: set[int] = field(default_factory=set)  # the first examples of chains
+    active_seconds: "array[float]" = field(default_factory=lambda: array("f"))
+    pasted_count: int = 0
+    fooling_chains: set[int] = field(default_factory=set)  # the first examples of chains
 
 
-def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
+def _measure_writing(examples: QuerySet[Example]) -> Mapping[int, _WritingRecord]:
     """Collect the sums over examples by author.
 
     An edit comes after the example that it edits, so one pass finds where chains begin.
     """
-    writing_by_author: dict[int, _Writing] = defaultdict(_Writing)
-    chain_starts: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
+    writing_by_author: dict[int, _WritingRecord] = defaultdict(_WritingRecord)
+    chain_starts: dict[int, tuple[int, int]] = {}  # by example: (start of its chain, author)
     rows = examples.order_by("pk").values_list(
         "pk", "annotator", "parent", "outcome", "shown_at", "created_at", "typing"
     )
     for pk, author_id, parent, outcome, shown_at, sent_at, typing_record in rows.iterator():
         start, author = chain_starts.get(parent, (pk, author_id))  # type: ignore[arg-type]
-        # Others' examples begin no own chain.
+        # Examples by others do not start a chain of one's own.
         chain_starts[pk] = (start if author == author_id else pk), author_id
         writing = writing_by_author[author_id]
         if outcome == Example.Outcome.FOOLED:
-            writing.won.add(chain_starts[pk][0])
+            writing.fooling_chains.add(chain_starts[pk][0])
         if shown_at:
             writing.seconds.append((sent_at - shown_at).total_seconds())
         if typing_record:
-            writing.active.append(typing_record["active"])
-            writing.pasted += typing_record["pasted"] * 2 > typing_record["characters"]
+            writing.active_seconds.append(typing_record["active"])
+            writing.pasted_count += typing_record["pasted"] * 2 > typing_record["characters"]
     return writing_by_author
 
 
-def _author_counts(examples: QuerySet[Example]) -> Any:
-    is_flipped = is_counted("decided") & Q(consensus__is_verified=False)
-    opposed = (Verdict.CORRECT, Verdict.INCORRECT)  # of a model's answer the author said either
-    says_otherwise = ~Q(consensus__label="") | Q(consensus__verdict__in=opposed)
+def _count_by_author(examples: QuerySet[Example]) -> Any:
+    is_flipped = build_measure_condition("decided") & Q(consensus__is_verified=False)
+    opposing_votes = (
+        Verdict.CORRECT,
+        Verdict.INCORRECT,
+    )  # the author's claim about a model's answer
+    has_opposing_majority = ~Q(consensus__label="") | Q(consensus__verdict__in=opposing_votes)
     return (
         examples.order_by()
         .values("annotator")
         .annotate(
-            **counts_of("fooled", "judged", "decided", "confirmed", "catches"),
+            **build_counts("fooled", "judged", "decided", "confirmed", "catches"),
             duplicates=Count("resembles"),
-            flipped=Count("pk", filter=is_flipped & says_otherwise),
+            flipped=Count("pk", filter=is_flipped & has_opposing_majority),
         )
     )
 
 
 def _build_author_row(
-    annotator: Annotator, writing: _Writing, counts: Mapping[str, int]
+    annotator: Annotator, writing: _WritingRecord, counts: Mapping[str, int]
 ) -> AuthorStatistics:
     undecided_reason = "no example has a consensus"
     judged_count = counts["judged"]
-    vmer = rate(counts["catches"], counts["tries"])
-    # Nothing is decided yet: 0 % would read like a result.
+    vmer = compute_rate(counts["catches"], counts["tries"])
+    # Nothing is decided yet, and 0 % would look like a result.
     if not counts["decided"]:
         vmer = Undefined(undecided_reason if judged_count else "no example has been judged")
     return AuthorStatistics(
         annotator,
         counts["tries"],
         counts["fooled"],
-        len(writing.won),
+        len(writing.fooling_chains),
         judged_count,
-        validity=rate(counts["confirmed"], counts["decided"], undecided_reason),
+        validity=compute_rate(counts["confirmed"], counts["decided"], undecided_reason),
         vmer=vmer,
         duplicates=counts["duplicates"],
-        paste_share=rate(writing.pasted, len(writing.active), UNKNOWN_TYPING),
+        paste_share=compute_rate(
+            writing.pasted_count, len(writing.active_seconds), UNKNOWN_TYPING_REASON
+        ),
         median_seconds=median(writing.seconds) if writing.seconds else NOT_TIMED,
-        median_active_seconds=median(writing.active)
-        if writing.active
-        else Undefined(UNKNOWN_TYPING),
-        label_flip=rate(counts["flipped"], counts["decided"], undecided_reason),
+        median_active_seconds=median(writing.active_seconds)
+        if writing.active_seconds
+        else Undefined(UNKNOWN_TYPING_REASON),
+        label_flip=compute_rate(counts["flipped"], counts["decided"], undecided_reason),
     )
 
 
@@ -180,24 +188,24 @@ class Pace(NamedTuple):
 
     @property
     def check(self) -> Check:
-        """Return the check; if it fails, an owner should look at the person's votes."""
-        if self.timed < LEAST_VOTES:
+        """Return the check's result. If it fails, an owner should look at the person's votes."""
+        if self.timed < MIN_TIMED_VOTES:
             return Check.UNKNOWN
-        return Check.FAIL if reads_too_little(self.unread, self.timed) else Check.PASS
+        return Check.FAIL if has_read_too_little(self.unread, self.timed) else Check.PASS
 
 
-def counted_paces() -> dict[str, Count]:
-    """Return the aggregates over votes that make a `Pace`.
+def build_pace_counts() -> dict[str, Count]:
+    """Return the aggregates over votes for the fields of a `Pace`.
 
-    A vote is unread if its words cannot have been read in its time, by WORDS_A_SECOND.
+    A vote counts as unread if the time spent is too short to read the text at WORDS_PER_SECOND.
     """
     is_timed = Q(seconds__isnull=False, words__isnull=False)
-    # As decimals: whole numbers would be divided without their fraction.
-    is_unread = is_timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_A_SECOND)
+    # As floats, because integer division would drop the fraction.
+    is_unread = is_timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_PER_SECOND)
     return {"timed": Count("pk", filter=is_timed), "unread": Count("pk", filter=is_unread)}
 
 
-def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
+def list_validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     """Return statistics of each known validator of the rounds, most votes first. Six queries.
 
     Memory: the people, and some numbers for each vote.
@@ -207,49 +215,51 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
         example__round__in=rounds, example__retracted_at__isnull=True, by_program=False
     ).order_by("pk")
     named_votes = votes.filter(validator__isnull=False)
-    people = _people(named_votes.values("validator"))
+    people = _find_people(named_votes.values("validator"))
     answers: dict[int, Counter[str]] = defaultdict(Counter)
     paces: dict[int, Pace] = defaultdict(Pace)
-    # Without that order, by which the rows would be grouped too.
+    # Without the default order, by which the rows would be grouped too.
     by_verdict: Any = named_votes.order_by().values_list("validator", "verdict")
-    by_verdict = by_verdict.annotate(times=Count("pk"), **counted_paces())
-    for validator_id, verdict, times, timed, unread in by_verdict:
-        answers[validator_id][verdict] += times
+    by_verdict = by_verdict.annotate(times=Count("pk"), **build_pace_counts())
+    for validator_id, verdict, case_count, timed, unread in by_verdict:
+        answers[validator_id][verdict] += case_count
         paces[validator_id] = Pace(
             paces[validator_id].timed + timed, paces[validator_id].unread + unread
         )
-    seconds = _medians(named_votes.values_list("validator", "seconds").iterator())
+    seconds = _compute_medians(named_votes.values_list("validator", "seconds").iterator())
     skips = Counter(
         Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
     )
-    reliable = _reliabilities(votes)
-    golden = _gold(rounds)
+    reliabilities = _compute_reliabilities(votes)
+    gold_counts = _count_gold(rounds)
     validators = [
-        _validator(
+        _build_validator_row(
             people[validator_id],
             verdicts,
             seconds,
             paces[validator_id],
             skips[validator_id],
-            reliable,
-            golden[validator_id],
+            reliabilities,
+            gold_counts[validator_id],
         )
         for validator_id, verdicts in answers.items()
     ]
     return sorted(validators, key=lambda judge: (-judge.votes, judge.annotator.pseudonym))
 
 
-def _validator(
+def _build_validator_row(
     annotator: Annotator,
     verdicts: Counter[str],
     seconds: Mapping[int, float],
     pace: Pace,
     skips: int,
-    reliable: Mapping[int, Reliability] | Undefined,
-    golden: Counter[str],
+    reliabilities: Mapping[int, Reliability] | Undefined,
+    gold_counts: Counter[str],
 ) -> ValidatorStatistics:
     own_reliability = (
-        reliable if isinstance(reliable, Undefined) else reliable.get(annotator.pk, NO_LABELS)
+        reliabilities
+        if isinstance(reliabilities, Undefined)
+        else reliabilities.get(annotator.pk, NO_LABELS)
     )
     votes = verdicts.total()
     return ValidatorStatistics(
@@ -259,52 +269,56 @@ def _validator(
         if isinstance(own_reliability, Undefined)
         else own_reliability.agreement,
         kappa=own_reliability if isinstance(own_reliability, Undefined) else own_reliability.kappa,
-        gold=rate(golden["correct"], golden["answered"], "no gold item was answered"),
-        gold_check=gold_check(golden["correct that count"], golden["count"]),
+        gold=compute_rate(
+            gold_counts["correct"], gold_counts["answered"], "no gold item was answered"
+        ),
+        gold_check=assess_gold_answers(gold_counts["correct that count"], gold_counts["count"]),
         median_seconds=seconds.get(annotator.pk, NOT_TIMED),
-        unread=rate(pace.unread, pace.timed, NOT_TIMED.reason),
+        unread=compute_rate(pace.unread, pace.timed, NOT_TIMED.reason),
         reading_check=pace.check,
-        cannot_tell=rate(verdicts[Verdict.CANNOT_TELL], votes),
+        cannot_tell=compute_rate(verdicts[Verdict.CANNOT_TELL], votes),
         flags=verdicts[Verdict.FLAGGED],
         skips=skips,
     )
 
 
-def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
+def _compute_reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
     """Return the agreement of validators' labels, or of their verdicts if nobody gave a label.
 
     Ignores free text. One query.
     """
     rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
     labels = [(example, validator_id, label) for example, validator_id, label, _ in rows if label]
-    if len({label for *_, label in labels}) > MOST_CHOICES:
-        return Undefined(FREE_TEXT)
+    if len({label for *_, label in labels}) > MAX_CHOICES:
+        return Undefined(FREE_TEXT_REASON)
     verdicts = [
         (example, validator_id, verdict)
         for example, validator_id, _, verdict in rows
         if verdict not in ("", Verdict.CANNOT_TELL)
     ]
-    return reliabilities(code_votes(labels or verdicts))  # type: ignore[return-value]
+    return compute_reliabilities(encode_votes(labels or verdicts))  # type: ignore[return-value]
 
 
-def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
+def _count_gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
     """Count each validator's answers to gold items: all, and those since their last refresher."""
     counts_by_validator: dict[int, Counter[str]] = defaultdict(Counter)
     answers = GoldAnswer.objects.filter(gold__example__round__in=rounds, by_program=False)
-    for who, correct, counts in answers.values_list("validator", "is_correct", "counts"):
-        counts_by_validator[who].update({"answered": 1, "correct": correct, "count": counts})
-        counts_by_validator[who]["correct that count"] += correct and counts
+    for validator, is_correct, counts in answers.values_list("validator", "is_correct", "counts"):
+        counts_by_validator[validator].update(
+            {"answered": 1, "correct": is_correct, "count": counts}
+        )
+        counts_by_validator[validator]["correct that count"] += is_correct and counts
     return counts_by_validator
 
 
-def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
-    return {annotator.pk: annotator for annotator in Annotator.objects.filter(pk__in=ids)}
+def _find_people(annotator_ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
+    return {annotator.pk: annotator for annotator in Annotator.objects.filter(pk__in=annotator_ids)}
 
 
-def _medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:
+def _compute_medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:
     """Return each person's median time in seconds."""
-    times: dict[int, array[float]] = defaultdict(lambda: array("f"))
+    case_count: dict[int, array[float]] = defaultdict(lambda: array("f"))
     for person_id, seconds in rows:
         if seconds is not None:
-            times[person_id].append(seconds)
-    return {person_id: median(values) for person_id, values in times.items()}
+            case_count[person_id].append(seconds)
+    return {person_id: median(values) for person_id, values in case_count.items()}

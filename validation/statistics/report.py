@@ -10,52 +10,71 @@ from typing import Any
 from core.text.words import gettext_noop
 from tasks.models import Round
 from validation.consensus.consensus import Policy
-from validation.decisions.replay import replay
-from validation.rates.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha
+from validation.decisions.replay import replay_policy
+from validation.rates.agreement import MAX_CHOICES, compute_fleiss_kappa, compute_krippendorff_alpha
+from validation.rates.criteria_counts import measure_criteria
 from validation.rates.rates import (
     Rate,
     Undefined,
-    human_and_model,
-    round_rates,
-    share_by_author,
+    compare_human_and_model,
+    compute_round_rates,
+    compute_share_by_author,
 )
-from validation.rates.round_counts import Cell, Choice, Part, sum_of
-from validation.statistics.counts import Counted, count
+from validation.rates.round_counts import Cell, Choice, Part, sum_collected
+from validation.rates.step_counts import measure_steps
+from validation.statistics.counts import RoundCounts, count_rounds
 
-NO_VOTES = gettext_noop("no example has a vote")
-NO_AUTHOR = gettext_noop("no example's author is known")
-FREE_TEXT = f"more than {MOST_CHOICES} different answers were given: agreement is about labels"
-ALL = 0
-"""Stands for a round's id where the parts of all rounds are added up."""
-COMPARED = ("human_accuracy", "model_accuracy", "human_model_gap")
-RATES = ("mer", "vmer", "fooled_of_decided", "majority_share", "unanimous_share", *COMPARED)
+NO_VOTES_REASON = gettext_noop("no example has a vote")
+NO_AUTHOR_REASON = gettext_noop("no example's author is known")
+FREE_TEXT_REASON = (
+    f"more than {MAX_CHOICES} different answers were given: agreement is about labels"
+)
+ALL_ROUNDS = 0
+"""The round id that stands for all rounds together."""
+COMPARED_RATES = ("human_accuracy", "model_accuracy", "human_model_gap")
+CRITERIA_RATES = (
+    "criteria_met_share",
+    "criteria_score",
+    "criteria_unclear_share",
+    "criteria_author_share",
+)
+RATE_NAMES = (
+    "mer",
+    "vmer",
+    "fooled_of_decided",
+    "majority_share",
+    "unanimous_share",
+    "step_unanimous_share",
+    *CRITERIA_RATES,
+    *COMPARED_RATES,
+)
 
 Number = int | float | Rate | Undefined | Mapping[str, int] | None
 
 
-def task_report(
+def build_task_report(
     rounds: Sequence[Round], *, code: str, policy: Policy | None = None
 ) -> dict[str, Any]:
     """Return the statistics of each round and of all together as JSON values.
 
-    With a policy all examples are decided by it in memory; without one the stored consensus counts.
+    With a policy, it decides all examples in memory. Without one, the stored consensus counts.
     """
-    counted_rounds = count(rounds, stored=policy is None)
+    counted_rounds = count_rounds(rounds, with_consensus=policy is None)
     for round in rounds if policy else ():
         assert policy
-        group = counted_rounds.part(round.pk, "")
-        for example in replay(round, policy):
+        group = counted_rounds.get_or_create_part(round.pk, "")
+        for example in replay_policy(round, policy):
             if example.by_program:
                 group.program_examples += 1
             else:
-                group.cells[example.cell(example.status)] += 1
+                group.cells[example.build_cell(example.status)] += 1
     numbers_by_round = {
-        pk: numbers(group, counted_rounds.choices)
+        pk: compute_numbers(group, counted_rounds.choices)
         for (pk, _), group in counted_rounds.parts.items()
     }
-    # The numbers of one round are those of all together, so they are not computed twice.
+    # With one round, its numbers are also the totals, so they are not computed twice.
     only_numbers = next(iter(numbers_by_round.values())) if len(numbers_by_round) == 1 else None
-    overall_numbers = only_numbers or numbers(
+    overall_numbers = only_numbers or compute_numbers(
         _merge_parts(counted_rounds.parts.values()), counted_rounds.choices
     )
     notes = {"round": "all rounds together", **overall_numbers["notes"]}
@@ -66,25 +85,31 @@ def task_report(
     }
 
 
-def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
-    """Return the same statistics for each part of each round. by: one of `counts.BY`.
+def build_grouped_report(rounds: Sequence[Round], *, code: str, grouping: str) -> dict[str, Any]:
+    """Return the statistics of each part of each round, and of all rounds together.
 
-    Raises ValueError for labels if authors choose none.
+    grouping: one of `counts.GROUPINGS`. Raises ValueError for labels if authors choose none.
     """
-    counted_rounds = count(rounds, by)
-    merged_rounds = Counted({}, counted_rounds.choices)
+    counted_rounds = count_rounds(rounds, grouping)
+    merged_rounds = RoundCounts({}, counted_rounds.choices)
     for (_, value), group in counted_rounds.parts.items():
-        merged_part = merged_rounds.part(ALL, value)
+        merged_part = merged_rounds.get_or_create_part(ALL_ROUNDS, value)
         merged_part += group
 
-    def parts(of: Counted, round: int) -> list[dict[str, Any]]:
-        return [{by: value, **numbers(p, of.choices)} for value, p in of.of(round).items()]
+    def list_groups(counted_rounds: RoundCounts, round: int) -> list[dict[str, Any]]:
+        return [
+            {grouping: value, **compute_numbers(part, counted_rounds.choices)}
+            for value, part in counted_rounds.get_parts_of(round).items()
+        ]
 
     return {
         "task": code,
-        "by": by,
-        "rounds": [{"round": r.number, "parts": parts(counted_rounds, r.pk)} for r in rounds],
-        "all": {"round": None, "parts": parts(merged_rounds, ALL)},
+        "by": grouping,
+        "rounds": [
+            {"round": round.number, "parts": list_groups(counted_rounds, round.pk)}
+            for round in rounds
+        ],
+        "all": {"round": None, "parts": list_groups(merged_rounds, ALL_ROUNDS)},
     }
 
 
@@ -101,24 +126,26 @@ def measure_part(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     A rate has its interval, or the reason why it is undefined.
     """
     return {
-        **headline_numbers(group),
+        **compute_headline_numbers(group),
         **_count_labels(group.cells),
-        **_agreement(group, choices),
-        **_people(group),
+        **_compute_agreement(group, choices),
+        **_count_people(group),
         **_compare_choices(group, choices),
         "program_examples": group.program_examples,
         "program_votes": group.program_votes,
+        **(measure_steps(group.steps) if group.steps else {}),
+        **(measure_criteria(group.criteria) if group.criteria else {}),
     }
 
 
-def headline_numbers(group: Part) -> dict[str, Number]:
+def compute_headline_numbers(group: Part) -> dict[str, Number]:
     """Return the numbers that are computed only from consensus rows, without votes."""
-    authors = group.authors()
-    total, rates = sum_of(authors), round_rates(authors)
-    mer, vmer = rates["mer"], rates["vmer"]
+    authors = group.list_author_counts()
+    total, round_rates = sum_collected(authors), compute_round_rates(authors)
+    mer, vmer = round_rates["mer"], round_rates["vmer"]
     return {
         "collected": total.collected,
-        # A count of outcomes that nobody knows is as unknown as its rate.
+        # Without known outcomes, their count is as undefined as the rate.
         "fooled": mer if isinstance(mer, Undefined) else total.fooled,
         "judged": total.judged,
         "decided": total.decided,
@@ -126,16 +153,16 @@ def headline_numbers(group: Part) -> dict[str, Number]:
         "verified_fooled": total.verified_fooled if total.with_model and total.judged else vmer,
         "mer": mer,
         "vmer": vmer,
-        "fooled_of_decided": rates["fooled_of_decided"],
+        "fooled_of_decided": round_rates["fooled_of_decided"],
     }
 
 
-def numbers(group: Part, choices: Sequence[Choice]) -> dict[str, Any]:
+def compute_numbers(group: Part, choices: Sequence[Choice]) -> dict[str, Any]:
     """Return every number of a part as JSON values."""
-    return as_json(measure_part(group, choices))
+    return convert_to_json(measure_part(group, choices))
 
 
-def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
+def convert_to_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
     """Return measured numbers as JSON values, in their order.
 
     Undefined ones are None, with the reason under `notes`.
@@ -145,11 +172,14 @@ def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
         for name, number in measured_numbers.items()
         if isinstance(number, Undefined)
     }
-    numbers_in_json = {name: _number_as_json(number) for name, number in measured_numbers.items()}
-    last = {
-        name: numbers_in_json.pop(name) for name in (*COMPARED, "program_examples", "program_votes")
+    numbers_in_json = {
+        name: _convert_number_to_json(number) for name, number in measured_numbers.items()
     }
-    return {**numbers_in_json, "notes": notes, **last}
+    last_numbers = {
+        name: numbers_in_json.pop(name)
+        for name in (*COMPARED_RATES, "program_examples", "program_votes")
+    }
+    return {**numbers_in_json, "notes": notes, **last_numbers}
 
 
 def flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,78 +193,87 @@ def flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
         if name in ("consensus_labels", "notes"):
             continue
         columns[name] = value
-        if name in RATES:
-            parts_of_rate = value or dict.fromkeys(("value", "low", "high", "n", "method"))
-            columns[name] = parts_of_rate["value"]
+        if name in RATE_NAMES:
+            rate_parts = value or dict.fromkeys(("value", "low", "high", "n", "method"))
+            columns[name] = rate_parts["value"]
             columns |= {
-                f"{name}_{name_of_part}": parts_of_rate[name_of_part]
-                for name_of_part in ("low", "high", "n", "method")
+                f"{name}_{part_name}": rate_parts[part_name]
+                for part_name in ("low", "high", "n", "method")
             }
     return columns
 
 
 def _compare_choices(group: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
-    if len(choices) > MOST_CHOICES:
-        return dict.fromkeys(COMPARED, Undefined(FREE_TEXT))
-    return human_and_model(group.authors_compared())
+    if len(choices) > MAX_CHOICES:
+        return dict.fromkeys(COMPARED_RATES, Undefined(FREE_TEXT_REASON))
+    return compare_human_and_model(group.iterate_compared_authors())
 
 
 def _count_labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
-    """Count consensus labels (or verdicts), and `none`, of examples that are judged or decided."""
+    """Count the consensus labels (or verdicts) of decided examples, and compute `majority_share`.
+
+    `none` counts the examples that were judged but not decided.
+    """
     labels: Counter[str] = Counter()
     consensus: Counter[tuple[int | None, bool]] = Counter()
-    for cell, times in cells.items():
+    for cell, case_count in cells.items():
         if cell.decided:
-            labels[cell.winner] += times
+            labels[cell.winner] += case_count
         elif cell.judged:
-            labels["none"] += times
+            labels["none"] += case_count
         if cell.judged:
-            consensus[cell.author, cell.decided] += times
-    named = {name: labels[name] for name in sorted(labels) if name != "none"}
+            consensus[cell.author, cell.decided] += case_count
+    counts_by_name = {name: labels[name] for name in sorted(labels) if name != "none"}
     return {
-        "consensus_labels": {**named, "none": labels["none"]},
-        "majority_share": share_by_author(consensus.items(), NO_VOTES),
+        "consensus_labels": {**counts_by_name, "none": labels["none"]},
+        "majority_share": compute_share_by_author(consensus.items(), NO_VOTES_REASON),
     }
 
 
-def _agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+def _compute_agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Measure agreement over labels, or over verdicts if nobody gave a label."""
     # Imported on first use: most requests need no numpy.
     import numpy as np
 
-    unanimous = share_by_author(group.unanimous.items(), NO_VOTES)
-    if len(choices) > MOST_CHOICES:
-        beyond_chance = dict.fromkeys(("fleiss_kappa", "krippendorff_alpha"), Undefined(FREE_TEXT))
+    unanimous = compute_share_by_author(group.unanimous.items(), NO_VOTES_REASON)
+    if len(choices) > MAX_CHOICES:
+        beyond_chance = dict.fromkeys(
+            ("fleiss_kappa", "krippendorff_alpha"), Undefined(FREE_TEXT_REASON)
+        )
         return {"unanimous_share": unanimous, **beyond_chance}
     table = np.array([*group.patterns], dtype=float).reshape(len(group.patterns), len(choices))
     weights = np.array(list(group.patterns.values()))
-    labels = [n for n, (label, _) in enumerate(choices) if label]
-    verdicts = [n for n, (_, verdict) in enumerate(choices) if verdict not in ("", "cannot_tell")]
+    labels = [votes for votes, (label, _) in enumerate(choices) if label]
+    verdicts = [
+        votes for votes, (_, verdict) in enumerate(choices) if verdict not in ("", "cannot_tell")
+    ]
     counted_table = table[:, labels if table[:, labels].any() else verdicts]
     return {
         "unanimous_share": unanimous,
-        "fleiss_kappa": fleiss_kappa(counted_table, weights),
-        "krippendorff_alpha": krippendorff_alpha(counted_table, weights),
+        "fleiss_kappa": compute_fleiss_kappa(counted_table, weights),
+        "krippendorff_alpha": compute_krippendorff_alpha(counted_table, weights),
     }
 
 
-def _people(group: Part) -> dict[str, Number]:
+def _count_people(group: Part) -> dict[str, Number]:
     """Count authors and validators. Every anonymous vote counts as a separate validator.
 
     Anonymous authors are not counted.
     """
-    validators = {who for who, _ in group.votes_by}
-    unknown = sum(times for (who, _), times in group.votes_by.items() if who is None)
+    validators = {validator for validator, _ in group.votes_by}
+    unknown = sum(
+        case_count for (validator, _), case_count in group.votes_by.items() if validator is None
+    )
     authors = {cell.author for cell in group.cells} - {None}
-    nobody = group.cells and not authors
+    has_unknown_author = group.cells and not authors
     return {
         "validators": len(validators - {None}) + unknown,
-        "authors": Undefined(NO_AUTHOR) if nobody else len(authors),
+        "authors": Undefined(NO_AUTHOR_REASON) if has_unknown_author else len(authors),
         "votes": group.votes_by.total(),
     }
 
 
-def _number_as_json(value: Number) -> Any:
+def _convert_number_to_json(value: Number) -> Any:
     if isinstance(value, Undefined):
         return None
     if isinstance(value, Rate):

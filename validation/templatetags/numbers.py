@@ -1,19 +1,42 @@
-"""Shares as people read them."""
+"""Template filters for shares and counts."""
 
 from collections.abc import Mapping
 
 from django import template
 from django.utils.translation import gettext
 
-from core.charts import percent
+from core.numbers import add_percent_sign, format_decimal, format_percent, format_percent_number
 from validation.rates.rates import Rate, Undefined
 from validation.statistics.definitions import DEFINITIONS, Definition
 from validation.statistics.report import Number
 
 register = template.Library()
 HEADLINE_DECIDED, HEADLINE_AUTHORS = 20, 3
-"""Numbers of fewer decided examples, or fewer authors, are no headlines."""
-register.filter("percent", percent)
+"""The fewest decided examples, and the fewest authors, for a catch rate that is a headline."""
+register.filter("percent", format_percent)
+register.filter("percent_number", format_percent_number)
+register.filter("decimal", format_decimal)
+register.filter("with_percent_sign", add_percent_sign)
+
+
+@register.filter
+def whole_percent(share: float) -> str:
+    """Format a share from 0 to 1 as a percentage without decimals."""
+    return format_percent(share, 0)
+
+
+@register.simple_tag
+def percent_sign() -> str:
+    """Return the percent sign of the reader's language, with its space."""
+    return add_percent_sign("")
+
+
+@register.filter
+def in_unit(share: float, definition: Definition | None) -> str:
+    """Format a share in the unit of its definition: in percent, or in points."""
+    if definition is None or definition.unit == "%":
+        return format_percent(share)
+    return gettext("%(number)s points") % {"number": format_percent_number(share)}
 
 
 @register.filter
@@ -23,21 +46,30 @@ def definition(name: str) -> Definition | None:
 
 
 @register.filter
-def known(number: Number) -> Number | str:
-    """Return a count, or a text that it is unknown."""
+def explanation(name: str) -> str:
+    """Explain the share called `name` in a column's tooltip, with its symbol and formula."""
+    meaning = DEFINITIONS[name]
+    formula = gettext(meaning.formula)
+    return f"{meaning.symbol}: {formula}" if meaning.symbol else formula
+
+
+@register.filter
+def or_unknown(number: Number) -> Number | str:
+    """Return the count, or the word for unknown."""
     return gettext("unknown") if isinstance(number, Undefined) else number
 
 
 @register.filter
-def missing(numbers: Mapping[str, Number]) -> str:
-    """Describe what a round lacks before its vMER can be a headline; empty if nothing."""
+def describe_missing(numbers: Mapping[str, Number]) -> str:
+    """Describe what a round lacks before its catch rate can be a headline; empty if nothing."""
     vmer, decided_count = numbers["vmer"], numbers["decided"]
     if not isinstance(decided_count, int) or decided_count < HEADLINE_DECIDED:
-        message = gettext("Error rate after %(needed)d decided examples (%(number)s so far)")
-        return message % {"number": decided_count, "needed": HEADLINE_DECIDED}
+        counted = decided_count if isinstance(decided_count, int) else 0
+        message = gettext("too few examples so far (%(number)d of %(needed)d)")
+        return message % {"number": counted, "needed": HEADLINE_DECIDED}
     if not isinstance(vmer, Rate):
         return gettext(vmer.reason) if isinstance(vmer, Undefined) else ""
     if vmer.clusters is not None and vmer.clusters < HEADLINE_AUTHORS:
-        message = gettext("Error rate after %(needed)d authors (%(number)d so far)")
+        message = gettext("too few authors so far (%(number)d of %(needed)d)")
         return message % {"number": vmer.clusters, "needed": HEADLINE_AUTHORS}
     return ""

@@ -1,4 +1,4 @@
-"""What a page tells the browser about the pace of verdicts."""
+"""A template tag that keeps people from answering before they can have read an example."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ register = template.Library()
 
 
 @register.simple_tag
-def fresh(*names: Any) -> SafeString:
+def ignore_early_clicks(*names: Any) -> SafeString:
     """Return attributes that make an element ignore clicks for a moment after it appears.
 
-    names: identify the content; the same names again do not start another moment.
+    names: identify the content. If it appears again with the same names, clicks are not ignored.
     """
     return format_html(
         'data-fresh="{}" data-deaf="{}"',
         " ".join(map(str, names)),
-        # The browser waits as long as the server asks for.
-        round(reading.LEAST_SECONDS * 1000),
+        # The browser waits as long as the server requires.
+        round(reading.MIN_READING_SECONDS * 1000),
     )

@@ -1,1 +1,1 @@
-"""Where bytes lie: the free disk, stored files, a bucket in the place of a folder. Any room may."""
+"""Storage of bytes: free disk space, stored files, and buckets instead of folders."""

@@ -1,6 +1,6 @@
-"""This machine's disk: temporary folders, and room, which is looked at before much is stored.
+"""Temporary folders on this machine, and checks of free disk space.
 
-Folders that a killed process left are found and removed.
+Folders left behind by killed processes are found and removed.
 """
 
 import fcntl
@@ -20,29 +20,35 @@ from core.text.words import gettext_noop
 
 logger = logging.getLogger(__name__)
 
-NO_ROOM = gettext_noop(
-    "The server has no room for it at present. Try again later; the operator has to make room."
+NO_ROOM_MESSAGE = gettext_noop(
+    "The server is out of storage space. Try again later, or ask the site's operator."
 )
 WAIT_SECONDS = 600
-YOUNG_SECONDS = 60.0  # its maker may not have locked it yet
-LONGEST_SECONDS = 3600.0  # that a file of a form lies here unchanged while somebody reads it
+MIN_AGE_SECONDS = 60.0  # its maker may not have locked it yet
+MAX_FORM_FILE_SECONDS = 3600.0  # that a file of a form lies here unchanged while somebody reads it
 
 
-def check_room(size: int) -> None:
-    """Raise Unavailable if storing `size` bytes would leave less free space than the reserve."""
+def check_free_space(size_bytes: int) -> None:
+    """Raise Unavailable if `size_bytes` more would leave less than DISK_RESERVE_BYTES free.
+
+    Checks the disks of the spool and of the stored files, through both of which a file passes.
+    """
     # They may lie on different disks, and a file passes through both.
     for folder in {Path(settings.SPOOL), Path(settings.MEDIA_ROOT)}:
         # A folder is made with its first file; until then its parent is on the same disk.
-        here = next(path for path in (folder, *folder.parents) if path.exists())
-        free = shutil.disk_usage(here).free
-        if free - size < settings.DISK_RESERVE_BYTES:
-            logger.error("No room for %d bytes: %s has %d free.", size, folder, free)
-            raise Unavailable(NO_ROOM, status=507, wait=WAIT_SECONDS)
+        existing_folder = next(path for path in (folder, *folder.parents) if path.exists())
+        free_bytes = shutil.disk_usage(existing_folder).free
+        if free_bytes - size_bytes < settings.DISK_RESERVE_BYTES:
+            logger.error("No room for %d bytes: %s has %d free.", size_bytes, folder, free_bytes)
+            raise Unavailable(NO_ROOM_MESSAGE, status=507, wait=WAIT_SECONDS)
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """Yield a temporary folder. A lock on it shows that its process is alive."""
+def open_scratch_folder() -> Iterator[Path]:
+    """Create a temporary folder, yield its path, and delete it when the context ends.
+
+    A lock marks the folder as in use.
+    """
     folder = Path(mkdtemp(dir=settings.SPOOL))
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -54,28 +60,30 @@ def scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_abandoned() -> int:
-    """Delete folders of ended processes, and old form uploads; return how many."""
+def remove_abandoned_folders() -> int:
+    """Delete the folders of ended processes, and old form uploads; return how many."""
     removed_count = 0
     for path in Path(settings.SPOOL).iterdir():
         with suppress(FileNotFoundError):  # its maker was faster
-            removed_count += _remove(path, time.time() - path.stat().st_mtime)
+            removed_count += _remove_if_abandoned(path, time.time() - path.stat().st_mtime)
     return removed_count
 
 
-def _remove(path: Path, age: float) -> bool:
+def _remove_if_abandoned(path: Path, age_seconds: float) -> bool:
     # Django makes the files of forms itself and locks none, so their age decides.
     if not path.is_dir():
-        is_old = age > LONGEST_SECONDS
+        is_old = age_seconds > MAX_FORM_FILE_SECONDS
         if is_old:
             path.unlink()
         return is_old
-    if age < YOUNG_SECONDS:
+    # A folder exists for a moment before its process locks it.
+    if age_seconds < MIN_AGE_SECONDS:
         return False
     handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)
+    # A living process holds the lock.
     except BlockingIOError:
         return False
     finally:

@@ -1,4 +1,4 @@
-"""The worker of gunicorn that serves the site: clients that are slow cost it no thread.
+"""The gunicorn worker that serves the site. Slow clients do not occupy its threads.
 
-gunicorn's main process imports these modules, so they import nothing else of ours.
+gunicorn's main process imports these modules, so they import nothing else of ours at the top.
 """

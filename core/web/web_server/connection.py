@@ -1,4 +1,4 @@
-"""One client: what has come of its request, and when it is too slow."""
+"""One client's connection: what has arrived of its request, and whether it is too slow."""
 
 import select
 import socket
@@ -14,24 +14,24 @@ from gunicorn.http.message import Request
 from gunicorn.http.unreader import Unreader
 
 from .limits import (
-    BUFFERED_BYTES,
-    HEAD_BYTES,
     HEAD_SECONDS,
     KIB,
     LINGER_SECONDS,
-    body_deadline,
-    upload_deadline,
+    MAX_BUFFERED_BYTES,
+    MAX_HEAD_BYTES,
+    compute_body_deadline,
+    compute_upload_deadline,
 )
-from .outlet import Outlet, Readers, TooSlow
+from .outlet import Outlet, SlowReaders, TooSlow
 
 RECEIVE_BYTES = 256 * KIB
 # SO_LINGER of no seconds: closing drops unsent bytes and resets the connection.
-RESET = struct.pack("ii", 1, 0)
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+RESET_OPTION = struct.pack("ii", 1, 0)
+CONTINUE_RESPONSE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class State(Enum):
-    """The state of a connection. Only a `HANDLED` one has a thread or waits for one."""
+    """The state of a connection. Only a `HANDLED` one occupies a thread or waits for one."""
 
     RECEIVING = "receiving"
     WAITING = "waiting"
@@ -42,26 +42,28 @@ class State(Enum):
 
 
 class HeadTooLarge(Exception):
-    """Raised for a request head that exceeds the limit."""
+    """Raised if the head of a request exceeds the limit."""
 
 
 class Connection:
-    """A client's socket, with the attributes that gunicorn's `handle` needs of a connection."""
+    """A client's socket, with the attributes that gunicorn's `handle` requires of a connection."""
 
     # Otherwise `handle` would wait for data in the thread.
     initialized = data_ready = True
     is_http2 = False
 
-    def __init__(self, cfg: Any, plain: socket.socket, client: Any, readers: Readers) -> None:
-        plain.setblocking(False)
-        self.plain = plain
-        self.cfg, self.client, self.server = cfg, client, plain.getsockname()
-        self.sock = Outlet(plain, readers)
+    def __init__(
+        self, cfg: Any, raw_socket: socket.socket, client: Any, readers: SlowReaders
+    ) -> None:
+        raw_socket.setblocking(False)
+        self.raw_socket = raw_socket
+        self.cfg, self.client, self.server = cfg, client, raw_socket.getsockname()
+        self.sock = Outlet(raw_socket, readers)
         self.parser: Iterator[Any] = iter(())
         self.state = State.RECEIVING
         self._requests = 0
         self.received = bytearray()
-        self.lingered = 0
+        self.lingered_bytes = 0
         self.is_kept = False
         self.expect_request(HEAD_SECONDS)
 
@@ -72,11 +74,11 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether the connection waits for another request, and nothing of it has come."""
+        """Return whether the connection waits for the first byte of another request."""
         return bool(self._requests) and not self.received and self.request is None
 
     def init(self) -> None:
-        """Do nothing, because what gunicorn would prepare here is ready."""
+        """Do nothing, because everything that gunicorn would prepare here is ready."""
 
     def expect_request(self, seconds: float) -> None:
         """Reset the state, and allow `seconds` until the first byte of another request."""
@@ -84,19 +86,19 @@ class Connection:
         self.request: Any = None
         self.length = 0
         self.is_large = False
-        self._searched = 0
-        self.began = time.monotonic()
-        self.deadline = self.began + seconds
+        self._searched_bytes = 0
+        self.began_at = time.monotonic()
+        self.deadline = self.began_at + seconds
 
     def receive(self) -> bool:
         """Read available bytes; return False if the client has closed the connection."""
         try:
-            data = self.plain.recv(RECEIVE_BYTES)
+            data = self.raw_socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return True
         if data and not self.received and self.request is None:
-            self.began = time.monotonic()
-            self.deadline = self.began + HEAD_SECONDS
+            self.began_at = time.monotonic()
+            self.deadline = self.began_at + HEAD_SECONDS
         self.received += data
         return bool(data)
 
@@ -112,19 +114,19 @@ class Connection:
         # A large body is not received here: it would lie in memory, and a view may refuse it.
         if self.is_large or len(self.received) >= self.length:
             return True
-        self.deadline = body_deadline(self.began, len(self.received), time.monotonic())
+        self.deadline = compute_body_deadline(self.began_at, len(self.received), time.monotonic())
         if self.request._expected_100_continue:
             self.request._expected_100_continue = False
             # A client that sends already does not wait for it.
             if not self.received:
-                self.sock.sendall(CONTINUE)
+                self.sock.sendall(CONTINUE_RESPONSE)
         return False
 
     def _has_head(self) -> bool:
-        head_end = self.received.find(b"\r\n\r\n", self._searched)
+        head_end = self.received.find(b"\r\n\r\n", self._searched_bytes)
         # The end of a head may arrive in two pieces. Nothing else is searched twice.
-        self._searched = max(0, len(self.received) - 3)
-        if head_end < 0 and len(self.received) > HEAD_BYTES:
+        self._searched_bytes = max(0, len(self.received) - 3)
+        if head_end < 0 and len(self.received) > MAX_HEAD_BYTES:
             raise HeadTooLarge
         return head_end >= 0
 
@@ -140,10 +142,10 @@ class Connection:
         # A chunked body has no length: the site refuses it unread.
         self.length = reader.length if isinstance(reader, LengthReader) else 0
         is_sized = isinstance(reader, LengthReader)
-        self.is_large = not is_sized or self.length > BUFFERED_BYTES
+        self.is_large = not is_sized or self.length > MAX_BUFFERED_BYTES
 
     def begin_handling(self) -> None:
-        """Pass the request to `parser`, with the part of its body that has arrived."""
+        """Have `parser` yield the request, with the part of its body that has arrived."""
         self.state = State.HANDLED
         if self.is_large:
             self._source.begin(self.request)
@@ -157,13 +159,16 @@ class Connection:
         self.parser = iter((self.request,))
 
     def fail(self, error: Exception) -> None:
-        """Have gunicorn answer with the error in the head."""
+        """Have gunicorn respond to an invalid head with an error. error: the parser's exception."""
         self.state = State.HANDLED
         self.received.clear()
-        self.parser = _raised(error)
+        self.parser = _raise_later(error)
 
     def end_handling(self) -> bool:
-        """Return whether the whole body was read, so that another request may follow."""
+        """Return whether the whole body was read, so that another request may follow.
+
+        Bytes of a next request that have already arrived are kept.
+        """
         if not self.is_large:
             return True
         reader = self.request.body.reader
@@ -173,23 +178,23 @@ class Connection:
         return True
 
     def linger(self) -> None:
-        """Shut down sending. Incoming bytes are still read, or the client might lose our answer."""
+        """Shut down sending, but keep reading, or the client might lose our response."""
         self.state = State.LINGERING
         self.deadline = time.monotonic() + LINGER_SECONDS
         self.received.clear()
-        self.plain.shutdown(socket.SHUT_WR)
+        self.raw_socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Close the socket. Unread parts of an answer are dropped, even in the kernel's buffer."""
+        """Close the socket. Discard the unsent part of a response, even in the kernel's buffer."""
         if self.sock.has_pending:
-            self.plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            self.raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_OPTION)
         self.state = State.CLOSED
         self.sock.drop()
         self.received.clear()
-        self.plain.close()
+        self.raw_socket.close()
 
 
-def _raised(error: Exception) -> Iterator[Any]:
+def _raise_later(error: Exception) -> Iterator[Any]:
     raise error
     # Makes this a generator, so that the error is raised where `handle` asks for a request.
     yield
@@ -200,33 +205,39 @@ class Source(Unreader):  # type: ignore[misc]
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
-        self._sock = connection.plain
+        self._sock = connection.raw_socket
         self._outlet = connection.sock
         self._may_wait = False
-        self._says_continue = False
+        self._must_send_continue = False
 
     def begin(self, request: Any) -> None:
-        """Wait for the body from now on, whenever it is read."""
+        """Start to read the body: from now on `chunk` waits for data."""
         self._may_wait = True
-        self._says_continue = request._expected_100_continue
+        self._must_send_continue = request._expected_100_continue
         request._expected_100_continue = False
-        self._began = self._moved = time.monotonic()
-        self._got = 0
+        self._began_at = self._progressed_at = time.monotonic()
+        self._received_bytes = 0
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """Return more of the body; empty if the client closed the connection. Raises TooSlow."""
+        """Return more of the body; b"" if the client closed the connection or no body is expected.
+
+        Raises TooSlow.
+        """
         if not self._may_wait:
             return b""
         # Only now somebody wants the body: before, a refusal spares the client the upload.
-        if self._says_continue:
-            self._says_continue = False
-            self._outlet.sendall(CONTINUE)
+        if self._must_send_continue:
+            self._must_send_continue = False
+            self._outlet.sendall(CONTINUE_RESPONSE)
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
-        left = upload_deadline(self._began, self._got, self._moved) - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):
+        remaining_seconds = (
+            compute_upload_deadline(self._began_at, self._received_bytes, self._progressed_at)
+            - time.monotonic()
+        )
+        if remaining_seconds <= 0 or not poll.poll(remaining_seconds * 1000):
             raise TooSlow
         data = self._sock.recv(max(8 * KIB, min(size_hint or 0, RECEIVE_BYTES)))
-        self._got += len(data)
-        self._moved = time.monotonic()
+        self._received_bytes += len(data)
+        self._progressed_at = time.monotonic()
         return data

@@ -1,1 +1,1 @@
-"""What comes before the work: questions, a guided tour, a test of gold items."""
+"""The steps before the work: a questionnaire, a guided tour and a test of gold items."""

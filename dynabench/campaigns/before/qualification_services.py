@@ -1,4 +1,4 @@
-"""Writes about a campaign's test: answers to gold items, and who passed or leaves kindly."""
+"""Write a campaign's test: the answers to gold items, and their consequences."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -6,13 +6,18 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation.models import ShownExample
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
-from core.data.rows import changed_fields
+from core.data.rows import save_changed_fields
 from core.errors import Refused
-from dynabench.campaigns.before.qualification_items import draw_test_items, lacks_items, show_item
+from dynabench.campaigns.before.qualification_items import (
+    build_item,
+    draw_test_items,
+    lacks_test_items,
+)
 from dynabench.campaigns.before.tour import TourPart, list_example_ids
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
@@ -37,7 +42,7 @@ def get_qualification(*, place: Place) -> Qualification:
 
 
 def note_tour(*, place: Place, tour: Sequence[Sequence[TourPart]]) -> None:
-    """Record that the person was shown the tour's items, so that they never judge these.
+    """Record which examples the tour showed to the person, so that they never judge them.
 
     Takes no lock.
     """
@@ -73,17 +78,22 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     locked_place.campaign = campaign
     row = get_qualification(place=locked_place)
     if locked_place.state != State.TESTING:
-        raise Refused(_("You have taken the test."), code="tested")
+        raise Refused(_("You have already taken the test. Reload the study's page."), code="tested")
     now = timezone.now()
     # Somebody who passed in another campaign of the task only sees the tour here.
     golds = [] if row.passed_at else draw_test_items(locked_place, row.tries)
-    if lacks_items(campaign, row, golds):
-        _screen_out(locked_place, ran_out=True)
+    if lacks_test_items(campaign, row, golds):
+        _screen_out(locked_place, has_run_out=True)
         return row
     if golds and row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
-        raise Refused(_("Wait before you try again."), code="early")
+        message = ngettext(
+            "Wait %(hours)d hour after an attempt before you try again.",
+            "Wait %(hours)d hours after an attempt before you try again.",
+            campaign.test_hours,
+        )
+        raise Refused(message % {"hours": campaign.test_hours}, code="early")
     if golds:
-        check_was_seen(row.tried_at, items=len(golds))
+        check_was_seen(row.tried_at, item_count=len(golds))
     right_count = _store_answers(locked_place, golds, answers)
     has_passed = not golds or right_count >= campaign.test_right
     if golds:  # otherwise there was a tour only, and nobody was tested
@@ -95,11 +105,11 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     elif row.tries >= campaign.test_tries:
         _screen_out(locked_place)
     elif not draw_test_items(locked_place, row.tries):
-        _screen_out(locked_place, ran_out=True)
+        _screen_out(locked_place, has_run_out=True)
     else:
         # The place stays theirs until the next try may begin, and as long as a try may take.
         wait = timedelta(hours=campaign.test_hours, minutes=campaign.minutes)
-        changed_fields(locked_place, {"expires_at": now + wait})
+        save_changed_fields(locked_place, {"expires_at": now + wait})
     return row
 
 
@@ -109,12 +119,12 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
     Raises Refused if an item was not answered.
     """
     assert place.annotator
-    answer_of = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
-    for gold, answer in answer_of.items():
-        if answer not in dict(show_item(place, gold).answers):
+    answers_by_gold = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
+    for gold, answer in answers_by_gold.items():
+        if answer not in dict(build_item(place, gold).answers):
             raise Refused(_("Answer every item."), code="unfinished")
     right_count = 0
-    for gold, answer in answer_of.items():
+    for gold, answer in answers_by_gold.items():
         kind, _sep, value = answer.partition(":")  # "label" or "verdict"
         right_value = gold.label if kind == "label" else gold.verdict
         is_right = value == right_value != ""
@@ -133,18 +143,18 @@ def _start_work(place: Place) -> None:
     """Start the person's work, with the campaign's full working time."""
     # Work counts from `began_at`, so a time after the answers keeps these out.
     now = timezone.now()
-    until = now + timedelta(minutes=place.campaign.minutes)
-    changed_fields(place, {"state": State.WORKING, "began_at": now, "expires_at": until})
+    expires_at = now + timedelta(minutes=place.campaign.minutes)
+    save_changed_fields(place, {"state": State.WORKING, "began_at": now, "expires_at": expires_at})
 
 
-def _screen_out(place: Place, *, ran_out: bool = False) -> None:
+def _screen_out(place: Place, *, has_run_out: bool = False) -> None:
     """End the person's participation before the work, and credit the pay for the test.
 
-    ran_out: whether too few test items were left for the person; the owner is notified.
+    has_run_out: whether too few test items were left for the person; the owner is notified.
     """
     now = timezone.now()
     values = {"state": State.SCREENED, "submitted_at": now}
-    if ran_out:
+    if has_run_out:
         values["ran_out_at"] = now
-    changed_fields(place, values)
+    save_changed_fields(place, values)
     enter_in_ledger(place, LedgerRow.Kind.EARNED, place.campaign.pay_test, "test")

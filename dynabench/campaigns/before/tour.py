@@ -1,8 +1,8 @@
 """The guided tour as people see it: Markdown, and items of the task as judges read them.
 
-An item shows no label and no model's answer. Only what may be known is shown: the task page's own
-examples, rows of a release's training split, gold items that the owner names, contexts in use.
-Rows that models are tested on are none of these.
+Items have no label and no model's answer. They are chosen only from what participants may see:
+examples on the task page, released training rows, gold items that the owner names, and contexts in
+use. Rows on which models are tested are never shown.
 """
 
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 
-from annotation.answers import exclude_sealed, filter_open_answers
+from annotation.answers import exclude_sealed_examples, filter_open_answers
 from annotation.models import Example
 from annotation.writing.result_panel import list_shown_fields
 from core.text.markdown import render_markdown
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.tour import Placeholder, list_placeholders, parse_tour
 from tasks.models import Context, Task
-from validation.judging.page import shown_inputs
+from validation.judging.page import list_inputs_with_criteria
 
 MAX_RELEASED_ROWS = 50
-"""The newest released rows, among which items are drawn."""
+"""The number of newest released rows from which items are drawn."""
 
 
 @dataclass(frozen=True)
 class TourItem:
-    """An item of the tour: its context and inputs, each as (label, text or markup).
+    """An item of the tour: the fields of its context and inputs, each as (label, text or markup).
 
     example: id of the stored example, or None.
     """
@@ -53,36 +53,42 @@ def build_tour(campaign: Campaign) -> list[list[TourPart]]:
     Items that may no longer be shown are left out.
     """
     steps = parse_tour(campaign.tour)
-    places = list_placeholders(steps)
-    named_items = find_named_items(campaign.task, places)
+    placeholders = list_placeholders(steps)
+    named_items = find_named_items(campaign.task, placeholders)
     # Drawn only where a place asks for any item: a draw costs a query.
-    has_free_place = any(not place.name for place in places)
-    drawn_items = iter(_draw_items(campaign) if has_free_place else [])
+    has_free_placeholder = any(not placeholder.name for placeholder in placeholders)
+    drawn_items = iter(_draw_items(campaign) if has_free_placeholder else [])
     tour: list[list[TourPart]] = []
     for step in steps:
-        parts = []
-        for text_or_place in step:
-            if isinstance(text_or_place, str):
-                parts.append(TourPart(words=render_markdown(text_or_place)))
+        step_parts = []
+        for text_or_placeholder in step:
+            if isinstance(text_or_placeholder, str):
+                step_parts.append(TourPart(words=render_markdown(text_or_placeholder)))
                 continue
-            item = named_items.get(text_or_place) if text_or_place.name else next(drawn_items, None)
+            item = (
+                named_items.get(text_or_placeholder)
+                if text_or_placeholder.name
+                else next(drawn_items, None)
+            )
             if item:
-                parts.append(TourPart(item=item))
-        tour.append(parts)
+                step_parts.append(TourPart(item=item))
+        tour.append(step_parts)
     return tour
 
 
-def find_named_items(task: Task, places: Sequence[Placeholder]) -> dict[Placeholder, TourItem]:
-    """Return the named items that participants may see, by their placeholder.
+def find_named_items(
+    task: Task, placeholders: Sequence[Placeholder]
+) -> dict[Placeholder, TourItem]:
+    """Return the items that the placeholders name and participants may see, by placeholder.
 
     At most two queries.
     """
     uuids, context_ids = [], []
-    for place in places:
-        if place.kind == "context":
-            context_ids.append(place.name)
-        elif place.name:
-            uuids.append(place.name)
+    for placeholder in placeholders:
+        if placeholder.kind == "context":
+            context_ids.append(placeholder.name)
+        elif placeholder.name:
+            uuids.append(placeholder.name)
     # At most one query for each kind of place, however long the tour is.
     items: dict[Placeholder, TourItem] = {}
     if uuids:
@@ -99,12 +105,12 @@ def find_named_items(task: Task, places: Sequence[Placeholder]) -> dict[Placehol
 
 def list_example_ids(tour: Sequence[Sequence[TourPart]]) -> list[int]:
     """Return the ids of the stored examples among a tour's items."""
-    ids = []
+    example_ids = []
     for part in chain.from_iterable(tour):
         # Contexts and the task page's own examples are no stored examples.
         if part.item and part.item.example:
-            ids.append(part.item.example)
-    return ids
+            example_ids.append(part.item.example)
+    return example_ids
 
 
 def list_named_uuids(campaign: Campaign) -> list[UUID]:
@@ -112,15 +118,19 @@ def list_named_uuids(campaign: Campaign) -> list[UUID]:
 
     A person who saw one of them must not be tested with it.
     """
-    places = list_placeholders(parse_tour(campaign.tour))
-    return [UUID(place.name) for place in places if place.kind == "item" and place.name]
+    placeholders = list_placeholders(parse_tour(campaign.tour))
+    return [
+        UUID(placeholder.name)
+        for placeholder in placeholders
+        if placeholder.kind == "item" and placeholder.name
+    ]
 
 
 def _select_showable_examples(task: Task) -> QuerySet[Example]:
-    """Return examples of public training splits, and gold on which no model is evaluated."""
+    """Return released training examples and gold items, except those that models are tested on."""
     rows = Example.objects.filter(round__task=task, retracted_at=None)
     is_public = Q(pk__in=_select_released_examples(task)) | Q(gold__isnull=False)
-    return exclude_sealed(rows).filter(is_public).select_related("context")
+    return exclude_sealed_examples(rows).filter(is_public).select_related("context")
 
 
 def _select_released_examples(task: Task) -> QuerySet[Example]:
@@ -129,7 +139,10 @@ def _select_released_examples(task: Task) -> QuerySet[Example]:
 
 
 def _draw_items(campaign: Campaign) -> list[TourItem]:
-    """Return the task's sample answers, then released examples, each group in random order."""
+    """Return the task's sample answers and then released examples, each group shuffled.
+
+    The order depends only on the campaign's slug.
+    """
     # Seeded by the campaign, so that everybody sees the same tour. Chance, no secret.
     task, random = campaign.task, Random(campaign.slug)
     page_examples = [
@@ -138,9 +151,9 @@ def _draw_items(campaign: Campaign) -> list[TourItem]:
         for example in task.config.examples.good + task.config.examples.bad
     ]
     released_rows = _select_released_examples(task).select_related("context")
-    released = list(released_rows.order_by("-pk")[:MAX_RELEASED_ROWS])
+    released_examples = list(released_rows.order_by("-pk")[:MAX_RELEASED_ROWS])
     items = []
-    for group in (page_examples, released):
+    for group in (page_examples, released_examples):
         for example in random.sample(group, len(group)):
             items.append(_build_item(task, example))
     return items
@@ -150,5 +163,7 @@ def _build_item(task: Task, example: Example) -> TourItem:
     """Return an example as the tour shows it, without its label or the model's answer."""
     config = task.config
     return TourItem(
-        list_shown_fields(config, example.context), shown_inputs(config, example), example.pk
+        list_shown_fields(config, example.context),
+        list_inputs_with_criteria(config, example),
+        example.pk,
     )

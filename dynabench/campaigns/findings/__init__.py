@@ -1,1 +1,1 @@
-"""What a study found and what that cost: coverage, novelty, parts of the cost."""
+"""What a study found and what it cost: coverage, novelty, and the cost by part."""

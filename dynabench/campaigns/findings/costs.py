@@ -1,27 +1,28 @@
-"""What a campaign has cost, by parts: pay, votes on its examples, calls of models, evaluations."""
+"""A campaign's cost by part: pay, votes on its examples, model calls, evaluations."""
 
 from django.db.models import Count, F, FloatField, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
 from annotation.models import Example, TargetOutput
+from core.text.money import get_decimals
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.campaigns.rules.cost import Parts, price_time, sum_rounded
-from dynabench.campaigns.rules.pay import get_decimals
-from evaluation.kinds import kind_names
+from dynabench.campaigns.rules.cost import CostParts, price_time, sum_rounded
+from evaluation.kinds import list_kind_names
 from evaluation.models import EvaluationRun
 from tasks.models import ModelUse, TargetModel
 from validation.models import Consensus, Validation
 
-PRICES = ("price_in", "price_out")
+PRICE_KEYS = ("price_in", "price_out")
 
 
-def calculate_cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
+def calculate_cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> CostParts:
     """Return what a campaign has cost so far, by part. Eight queries.
 
-    examples: the campaign's. people: the cost of its participants' pay.
+    examples: the campaign's examples. people: the cost of the participants' pay, including fee
+    and tax.
     """
-    return Parts(
+    return CostParts(
         people,
         judges=sum_rounded(_price_judges(campaign, examples)),
         model_calls=sum_rounded(_price_answers(campaign, examples)),
@@ -30,15 +31,15 @@ def calculate_cost_parts(campaign: Campaign, examples: QuerySet[Example], people
 
 
 def _price_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Return the price of each judge's votes on the examples; None if unknown.
+    """Return the price of each judge's votes on the examples, None where unknown.
 
     Judges from another campaign cost that campaign's pay per judgement; other judges cost
     the round's pay. The campaign's own participants are covered by its pay.
     """
     # Imported votes were paid elsewhere, if at all.
     votes = Validation.objects.filter(example__in=examples, is_imported=False)
-    counted = votes.values("validator", pays=F("example__round__pay_validation"))
-    rows = list(counted.annotate(n=Count("pk")))
+    vote_groups = votes.values("validator", pays=F("example__round__pay_validation"))
+    rows = list(vote_groups.annotate(n=Count("pk")))
     places = Place.objects.filter(
         annotator__in={row["validator"] for row in rows}, campaign__task=campaign.task
     )
@@ -56,23 +57,26 @@ def _price_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float
     return prices
 
 
-def _find_vote_price(judges: Campaign, campaign: Campaign) -> float | None:
-    """Return the price of one vote by a participant of another campaign.
+def _find_vote_price(judging_campaign: Campaign, campaign: Campaign) -> float | None:
+    """Return the price of one vote by a participant of `judging_campaign`; 0 if that is `campaign`.
 
     None if the vote is paid together with other work, or in another currency.
     """
-    if judges == campaign:
+    if judging_campaign == campaign:
         return 0.0
-    if judges.kind != Campaign.Kind.JUDGE or judges.currency != campaign.currency:
+    if (
+        judging_campaign.kind != Campaign.Kind.JUDGE
+        or judging_campaign.currency != campaign.currency
+    ):
         return None
-    return judges.pay.with_costs(judges.pay_task) / judges.each
+    return judging_campaign.pay.add_costs(judging_campaign.pay_task) / judging_campaign.each
 
 
 def _price_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Return the price of each target's answers to the examples, per round; None if unknown.
+    """Return the price of each target's answers to the examples in each round, None where unknown.
 
     If tokens have a price, the examples bear their share of the cost of all the target's
-    calls in the round. Time on our model server is charged at its hourly price.
+    calls in the round. Time on the site's model server is charged at the campaign's hourly price.
     """
     # The default order would add its columns to each GROUP BY.
     answers = TargetOutput.objects.order_by()
@@ -85,15 +89,15 @@ def _price_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[floa
     for target_id, round_id, n in all_answers.annotate(n=Count("pk")):
         answer_counts[target_id, round_id] = n
     uses = ModelUse.objects.filter(round__in=rounds).values_list("target", "round")
-    spent = {}
+    cost_by_use = {}
     for target_id, round_id, cost in uses.annotate(cost=Sum("cost")):
-        spent[target_id, round_id] = cost
+        cost_by_use[target_id, round_id] = cost
     prices: list[float | None] = []
     for row in rows:
         target, key = targets[row["target"]], (row["target"], row["example__round"])
-        if any(target.options.get(price) for price in PRICES):
+        if any(target.options.get(price) for price in PRICE_KEYS):
             # Prices of tokens are in whole units of a currency, ours in its smallest unit.
-            share = spent.get(key, 0.0) * row["n"] / answer_counts[key]
+            share = cost_by_use.get(key, 0.0) * row["n"] / answer_counts[key]
             prices.append(share * 10 ** get_decimals(campaign.currency))
         elif target.url:
             # An endpoint of somebody else, whose price nobody has stated.
@@ -104,22 +108,26 @@ def _price_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[floa
 
 
 def _price_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Return, per round, the examples' share of the cost of evaluations on its sets.
+    """Return the examples' share of the cost of evaluations on each round's sets.
 
-    The share is the examples' fraction of the round's verified examples. None if unknown.
+    The share is the examples' fraction of the round's verified examples. None where unknown.
     """
-    verified = Consensus.objects.filter(is_verified=True, example__retracted_at=None).order_by()
-    by_round = verified.values_list("round").annotate(n=Count("pk"))
-    own_counts = dict(by_round.filter(example__in=examples))
-    all_counts = dict(by_round.filter(round__in=own_counts))
+    verified_decisions = Consensus.objects.filter(
+        is_verified=True, example__retracted_at=None
+    ).order_by()
+    round_counts = verified_decisions.values_list("round").annotate(n=Count("pk"))
+    own_counts = dict(round_counts.filter(example__in=examples))
+    all_counts = dict(round_counts.filter(round__in=own_counts))
     seconds = Cast(KeyTextTransform("seconds", "usage"), FloatField())
     runs = EvaluationRun.objects.filter(version__evaluation_set__round__in=own_counts)
     # Remote submissions run on other people's machines.
-    remote = kind_names(lambda kind: kind.is_remote)
-    runs = runs.exclude(submission__kind__in=remote).order_by()
-    spent = runs.values_list("version__evaluation_set__round").annotate(seconds=Sum(seconds))
+    remote_kind_names = list_kind_names(lambda kind: kind.is_remote)
+    runs = runs.exclude(submission__kind__in=remote_kind_names).order_by()
+    seconds_by_round = runs.values_list("version__evaluation_set__round").annotate(
+        seconds=Sum(seconds)
+    )
     prices = []
-    for round, seconds_spent in spent:
+    for round, seconds_spent in seconds_by_round:
         own_seconds = (seconds_spent or 0) * own_counts[round] / all_counts[round]
         prices.append(price_time(own_seconds, campaign.machine_hour))
     return prices

@@ -1,4 +1,4 @@
-"""Which failures of the models a campaign's people found, and which over and over."""
+"""Measure coverage: the model failures that a campaign's people found, once or repeatedly."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,17 +20,20 @@ from validation.consensus.claims import find_label_field
 from validation.models import Consensus, ExampleTag
 
 MAX_ERRORS = 5000
-"""The newest verified errors are looked at, up to this many."""
+"""The maximum number of verified errors to analyse, newest first."""
 MAX_CANDIDATES = 100
-"""Maximum texts that one is compared with by words."""
+"""The maximum number of earlier texts to compare a text with by words."""
 MAX_COMPARED_VECTORS = 20_000
-"""Maximum texts that one is compared with by meaning."""
-WAIT = timedelta(hours=1)
-"""How long a bonus waits for a vector. Without an encoder only words are compared then."""
-LANGUAGE = "en"
-"""The language of the encoder."""
+"""The maximum number of earlier texts to compare a text with by meaning."""
+VECTOR_WAIT_TIME = timedelta(hours=1)
+"""How long a bonus waits for a text's vector.
+
+After that, or without an encoder, only words are compared.
+"""
+ENCODER_LANGUAGE = "en"
+"""The only language that the encoder supports."""
 MIN_GROUP_SIZE = 10
-"""Minimum people of a group that is shown, so that no group tells about one of them."""
+"""The smallest count to show, so that no count reveals a person's answer."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,10 @@ class SimilarExamples:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of verified fooling examples by kind, and groups of similar ones.
+    """A campaign's verified fooling examples: counts by kind, and groups of similar ones.
 
-    slices: counts by slice name. by_meaning: whether meanings were compared besides words.
+    slices: counts by slice name. compares_meanings: whether meanings were compared, too, and not
+    only words.
     """
 
     total: int
@@ -54,7 +58,7 @@ class Coverage:
     tags: list[tuple[str, int]]
     slices: list[tuple[str, list[tuple[str, int]]]]
     groups: list[SimilarExamples]
-    by_meaning: bool
+    compares_meanings: bool
 
 
 def measure_coverage(campaign: Campaign) -> Coverage:
@@ -66,7 +70,7 @@ def measure_coverage(campaign: Campaign) -> Coverage:
     # None where people judge by verdict, and examples have no label.
     config, field = campaign.task.config, find_label_field(campaign.task.config)
     examples = {example.pk: example for example in _find_newest_examples(campaign)}
-    _looked_at, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
+    _processed_ids, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
     clusters = cluster_examples(_read_signatures(set(examples)), find_similar_pairs(vectors))
     labels = []
     if field:
@@ -93,7 +97,7 @@ def measure_coverage(campaign: Campaign) -> Coverage:
         tags=_count_values(tags.order_by()),
         slices=slices,
         groups=groups,
-        by_meaning=bool(vectors),
+        compares_meanings=bool(vectors),
     )
 
 
@@ -113,28 +117,30 @@ def _read_slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
 def measure_novelty(task: Task, new_errors: Sequence[Consensus]) -> dict[int, float]:
     """Return the fraction of the bonus that each newly verified error earns, by example id.
 
-    Compares each with the task's earlier verified errors: by words with those that share a
-    signature, by meaning with the newest `MAX_COMPARED_VECTORS`. Leaves out errors whose vector
-    may still be computed. Five queries.
+    Each error is compared with the task's earlier verified errors: by words with errors that share
+    a signature, by meaning with the newest `MAX_COMPARED_VECTORS`. The result lacks errors whose
+    vector may still be computed. Five queries.
     """
     from dynabench.campaigns.rules.meaning import (
         find_closest_cosines,  # numpy: not in each web process
     )
 
-    by_words = _compare_words(task, new_errors)
+    word_similarities = _compare_words(task, new_errors)
     errors = {"example__consensus__is_validated_error": True, "example__round__task": task}
-    newest = TextVector.objects.filter(**errors).order_by("-pk")[:MAX_COMPARED_VECTORS]
-    looked_at, vectors = _read_vectors(newest)
-    by_meaning = find_closest_cosines(vectors, by_words)
-    no_vector_comes = timezone.now()
-    if task.config.language == LANGUAGE:
+    newest_vectors = TextVector.objects.filter(**errors).order_by("-pk")[:MAX_COMPARED_VECTORS]
+    processed_ids, vectors = _read_vectors(newest_vectors)
+    meaning_similarities = find_closest_cosines(vectors, word_similarities)
+    vector_deadline = timezone.now()
+    if task.config.language == ENCODER_LANGUAGE:
         # Workers make vectors within minutes. After a while nobody waits for one any more.
-        no_vector_comes -= WAIT
+        vector_deadline -= VECTOR_WAIT_TIME
     shares = {}
     for error in new_errors:
         decided_at = error.decided_at
-        if error.pk in looked_at or decided_at is None or decided_at <= no_vector_comes:
-            shares[error.pk] = score_novelty(by_words[error.pk], by_meaning.get(error.pk, 0.0))
+        if error.pk in processed_ids or decided_at is None or decided_at <= vector_deadline:
+            shares[error.pk] = score_novelty(
+                word_similarities[error.pk], meaning_similarities.get(error.pk, 0.0)
+            )
     return shares
 
 
@@ -142,26 +148,28 @@ def _compare_words(task: Task, new_errors: Sequence[Consensus]) -> dict[int, flo
     """Return each error's highest Jaccard similarity to an earlier verified error."""
     signatures = _read_signatures({error.pk for error in new_errors})
     # Only texts that share a signature can be near-duplicates, so that few are compared.
-    examples_of_key: dict[int, set[int]] = defaultdict(set)
-    near = TextKey.objects.filter(key__in=set().union(*signatures.values()), round__task=task)
-    for example, key in near.values_list("example", "key"):
-        examples_of_key[key].add(example)
+    examples_by_key: dict[int, set[int]] = defaultdict(set)
+    near_keys = TextKey.objects.filter(key__in=set().union(*signatures.values()), round__task=task)
+    for example, key in near_keys.values_list("example", "key"):
+        examples_by_key[key].add(example)
     errors = Consensus.objects.filter(
-        example__in=set().union(*examples_of_key.values()), is_validated_error=True
+        example__in=set().union(*examples_by_key.values()), is_validated_error=True
     )
     texts = {
         error.pk: get_compared_text(task.config, error.example.inputs)
         for error in errors.select_related("example")
     }
-    likeness = {}
+    similarities = {}
     for error in new_errors:
         near_ids = (
-            set().union(*(examples_of_key[key] for key in signatures[error.pk])) & texts.keys()
+            set().union(*(examples_by_key[key] for key in signatures[error.pk])) & texts.keys()
         )
-        earlier = sorted(pk for pk in near_ids if pk < error.pk)[:MAX_CANDIDATES]
-        own = get_compared_text(task.config, error.example.inputs)
-        likeness[error.pk] = max((compute_jaccard(own, texts[pk]) for pk in earlier), default=0.0)
-    return likeness
+        earlier_ids = sorted(pk for pk in near_ids if pk < error.pk)[:MAX_CANDIDATES]
+        own_text = get_compared_text(task.config, error.example.inputs)
+        similarities[error.pk] = max(
+            (compute_jaccard(own_text, texts[pk]) for pk in earlier_ids), default=0.0
+        )
+    return similarities
 
 
 def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes]]:
@@ -169,12 +177,12 @@ def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes
     vectors = list(rows.values_list("example", "encoder", "values"))
     # Vectors of two encoders cannot be compared. The newest example was looked at by the newest.
     newest_encoder = max(vectors, default=(0, "", b""))[1]
-    looked_at, comparable = set(), {}
+    processed_ids, comparable_vectors = set(), {}
     for example, encoder, values in vectors:
-        looked_at.add(example)
+        processed_ids.add(example)
         if values and encoder == newest_encoder:
-            comparable[example] = bytes(values)
-    return looked_at, comparable
+            comparable_vectors[example] = bytes(values)
+    return processed_ids, comparable_vectors
 
 
 def _find_newest_examples(campaign: Campaign) -> list[Example]:
@@ -187,10 +195,12 @@ def _find_newest_examples(campaign: Campaign) -> list[Example]:
     return [decision.example for decision in reversed(rows)]
 
 
-def _read_signatures(ids: set[int]) -> dict[int, set[int]]:
+def _read_signatures(example_ids: set[int]) -> dict[int, set[int]]:
     """Return the near-duplicate signatures of each example, by its id."""
-    signatures: dict[int, set[int]] = {example: set() for example in ids}
-    for example, key in TextKey.objects.filter(example__in=ids).values_list("example", "key"):
+    signatures: dict[int, set[int]] = {example: set() for example in example_ids}
+    for example, key in TextKey.objects.filter(example__in=example_ids).values_list(
+        "example", "key"
+    ):
         signatures[example].add(key)
     return signatures
 
@@ -201,12 +211,14 @@ def count_answers_by_question(campaign: Campaign) -> list[tuple[str, list[tuple[
     Only counts of at least `MIN_GROUP_SIZE` are listed. Answers are never combined with each
     other or with what people wrote.
     """
-    facts = list(campaign.all_places.exclude(annotator=None).values_list("about", flat=True))
+    about_answers = list(
+        campaign.all_places.exclude(annotator=None).values_list("about", flat=True)
+    )
     groups_by_question = []
     for question in read_questionnaire(campaign.questions).about:
         counts: Counter[Any] = Counter()
-        for about in facts:
-            answer = about.get(question.name, [])
+        for person_answers in about_answers:
+            answer = person_answers.get(question.name, [])
             counts.update(answer if isinstance(answer, list) else [answer])
         groups = [
             (question.kind.display(question, value), n)

@@ -1,4 +1,4 @@
-"""Has queue workers compare what verified errors mean: a vector for each text in English."""
+"""Queue jobs that compute vectors of verified errors in English, to compare their meanings."""
 
 from functools import partial
 
@@ -7,28 +7,31 @@ from django.db.models import QuerySet
 
 from annotation.models import Example
 from annotation.rules.near_duplicates import get_written_text, is_comparable
-from annotation.vector_services import keep_vectors
-from core.files.bounded import Bounds, bounded
+from annotation.vector_services import store_vectors
+from core.files.bounded import Bounds, run_bounded
 from core.jobs.queue import enqueue
-from core.periodic import minutely
-from dynabench.campaigns.findings.coverage import LANGUAGE
+from core.periodic import register_minutely
+from dynabench.campaigns.findings.coverage import ENCODER_LANGUAGE
 from tasks.models import Task
 
 MAX_TEXTS = 500
-"""Texts of one job."""
-BOUNDS = Bounds(seconds=300, memory_bytes=4 * 2**30)  # addresses that torch reserves, not memory
-RINGS_SECONDS = 300
-"""How long a task is not asked for again."""
+"""The maximum number of texts per job."""
+VECTOR_BOUNDS = Bounds(
+    seconds=300, memory_bytes=4 * 2**30
+)  # addresses that torch reserves, not memory
+ENQUEUE_INTERVAL_SECONDS = 300
+"""How many seconds pass before another job is enqueued for the same task."""
 
 
-@minutely(
-    counts="tasks whose texts are compared",
-    why="Findings of studies compare new texts by their vectors.",
+@register_minutely(
+    counts="tasks with new text vectors",
+    why="Study findings compare new texts by these vectors.",
 )
-def ask_for_vectors() -> int:
-    """Enqueue a job for each task with a study and texts without vectors; return the number.
+def enqueue_vector_jobs() -> int:
+    """Enqueue a job for each task in English that has had a study and has texts without vectors.
 
-    0 if the encoder is not installed.
+    Each task gets a job at most every ENQUEUE_INTERVAL_SECONDS. Return the number of jobs: 0 if the
+    encoder is not installed.
     """
     # The encoder is an optional part, which the web process does not load.
     try:
@@ -40,17 +43,18 @@ def ask_for_vectors() -> int:
     job_count = 0
     for task in Task.objects.filter(campaigns__opened_at__isnull=False).distinct():
         is_waiting = (
-            task.config.language == LANGUAGE and _select_without_vector(task, digest).exists()
+            task.config.language == ENCODER_LANGUAGE
+            and _select_without_vector(task, digest).exists()
         )
         # `add` succeeds once in a while, so that a minute does not enqueue what already waits.
-        if is_waiting and cache.add(f"campaigns:vectors:{task.pk}", True, RINGS_SECONDS):
+        if is_waiting and cache.add(f"campaigns:vectors:{task.pk}", True, ENQUEUE_INTERVAL_SECONDS):
             enqueue("dynabench.campaigns.findings.vector_jobs.make_vectors", task.pk)
             job_count += 1
     return job_count
 
 
 def make_vectors(task_id: int) -> None:
-    """Compute vectors for the task's newest texts that have none from this encoder.
+    """Compute vectors for the task's newest MAX_TEXTS texts that have none from this encoder.
 
     Idempotent.
     """
@@ -61,11 +65,13 @@ def make_vectors(task_id: int) -> None:
     texts = {example.pk: get_written_text(task.config, example.inputs) for example in rows}
     # An empty vector says that the encoder has looked at a text too short to compare.
     vectors = dict.fromkeys(texts, b"")
-    comparable = {pk: text for pk, text in texts.items() if is_comparable(text)}
-    if comparable:
-        embedded = bounded(partial(embed_texts, list(comparable.values())), BOUNDS)
-        vectors |= dict(zip(comparable, embedded, strict=True))
-    keep_vectors(encoder=digest, vectors=vectors)
+    comparable_texts = {pk: text for pk, text in texts.items() if is_comparable(text)}
+    if comparable_texts:
+        new_vectors = run_bounded(
+            partial(embed_texts, list(comparable_texts.values())), VECTOR_BOUNDS
+        )
+        vectors |= dict(zip(comparable_texts, new_vectors, strict=True))
+    store_vectors(encoder=digest, vectors=vectors)
 
 
 def _select_without_vector(task: Task, digest: str) -> QuerySet[Example]:

@@ -1,1 +1,1 @@
-"""Pure rules of campaigns: evidence of careless work, pay, cost, novelty, texts of owners."""
+"""Pure rules of campaigns: evidence of careless work, pay, cost, novelty, and owners' texts."""

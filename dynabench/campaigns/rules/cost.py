@@ -1,14 +1,14 @@
-"""What a study costs by its parts, and what it will have cost in the end.
+"""What a study costs by part, and what it is expected to cost in the end.
 
-Money is in the currency's smallest unit; None is unknown, which is not nothing.
+Money is in the currency's smallest unit. None means unknown, not zero.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Parts(NamedTuple):
-    """The parts of a campaign's cost: its participants, other judges, and machines."""
+class CostParts(NamedTuple):
+    """A campaign's cost by part: its participants, other judges, model calls and evaluations."""
 
     people: int
     judges: int | None = None
@@ -40,20 +40,20 @@ def sum_rounded(amounts: Iterable[float | None]) -> int | None:
     return round(total)
 
 
-def price_time(seconds: float, hour: int | None) -> float | None:
+def price_time(seconds: float, hourly_price: int | None) -> float | None:
     """Return the cost of machine time at an hourly price; None if the price is unknown.
 
     >>> price_time(1800, 200), price_time(0, None), price_time(1, None)
     (100.0, 0.0, None)
     """
-    if hour is None:
+    if hourly_price is None:
         # No time costs nothing at any price.
         return None if seconds else 0.0
-    return seconds * hour / 3600
+    return seconds * hourly_price / 3600
 
 
 def extrapolate_to_end(
-    so_far: int, submitted_people: int, places: int, affordable_people: int | None
+    so_far: int, submitted_people: int, place_count: int, affordable_people: int | None
 ) -> int | None:
     """Extrapolate an amount to the end of the campaign, when its places or budget are used up.
 
@@ -63,7 +63,7 @@ def extrapolate_to_end(
         The amount now.
     submitted_people
         Number of people who have submitted, who account for the amount.
-    places
+    place_count
         The campaign's number of places.
     affordable_people
         Number of people whom the budget still pays; None: unlimited.
@@ -81,7 +81,9 @@ def extrapolate_to_end(
         return None
     # The budget may end before the places do.
     people = (
-        places if affordable_people is None else min(places, submitted_people + affordable_people)
+        place_count
+        if affordable_people is None
+        else min(place_count, submitted_people + affordable_people)
     )
     # At least those who have submitted: places may have become fewer since.
     return round(so_far / submitted_people * max(people, submitted_people))

@@ -1,12 +1,15 @@
-"""Which examples are alike, and what a bonus is worth for one that was found before."""
+"""Similarity of examples, and the share of a bonus that a repeated find earns."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 WORD_BOUNDS = (0.5, 0.9)
-"""The similarity in words (Jaccard's) from which on it counts, and that of a copy."""
+"""The bounds of the Jaccard similarity of words.
+
+At the lower bound, an example begins to count as similar. At the upper bound, it is a copy.
+"""
 MEANING_BOUNDS = (0.75, 0.95)
-"""The same of a cosine of meanings."""
+"""Cosine similarity of meanings, with bounds as in WORD_BOUNDS."""
 
 
 def cluster_examples(
@@ -29,12 +32,12 @@ def cluster_examples(
             example = parent[example]
         return example
 
-    first_with: dict[int, int] = {}
+    first_by_key: dict[int, int] = {}
     for example, own_keys in keys.items():
         for key in own_keys:
-            parent[find_root(example)] = find_root(first_with.setdefault(key, example))
-    for example, other in links:
-        parent[find_root(example)] = find_root(other)
+            parent[find_root(example)] = find_root(first_by_key.setdefault(key, example))
+    for example, linked_example in links:
+        parent[find_root(example)] = find_root(linked_example)
     groups = defaultdict(list)
     for example in sorted(keys):
         groups[find_root(example)].append(example)
@@ -44,8 +47,8 @@ def cluster_examples(
 def score_novelty(words: float, meaning: float = 0.0) -> float:
     """Return an example's novelty in tenths: from 0 for a copy to 1 if nothing is similar.
 
-    words: Jaccard similarity to the most similar earlier example. meaning: the greatest
-    cosine similarity to one. Each rises linearly from 0 at its lower bound to 1 at its upper
+    words: the greatest Jaccard similarity to an earlier example. meaning: the greatest cosine
+    similarity to one. Each rises linearly from 0 at its lower bound to 1 at its upper
     bound (WORD_BOUNDS, MEANING_BOUNDS); the greater of the two determines the result.
 
     >>> score_novelty(0.4, 0.3), score_novelty(0.7), score_novelty(0.2, 0.85)
@@ -57,5 +60,5 @@ def score_novelty(words: float, meaning: float = 0.0) -> float:
 
 
 def _scale_between(value: float, lower_bound: float, upper_bound: float) -> float:
-    """Return the relative position of a value between the bounds, clipped to 0 to 1."""
+    """Return the relative position of a value between the bounds, limited to 0 to 1."""
     return min(1.0, max(0.0, (value - lower_bound) / (upper_bound - lower_bound)))

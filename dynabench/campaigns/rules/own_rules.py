@@ -1,7 +1,7 @@
-"""Rules of an owner's own: the measure from which on somebody's work needs a look. Pure.
+"""An owner's own rules: limits beyond which a person's work should be checked. Pure.
 
-A rule is a line such as `agreement below chance + 0.2 after 20`. A share counts by the end of its
-interval that is kinder to the person, and only once the person has given that many answers.
+A rule is a line such as `agreement below chance + 0.2 after 20`. It applies once the person has
+given that many answers, here 20. A share breaks it only if its whole interval is beyond the limit.
 """
 
 import re
@@ -18,12 +18,12 @@ class Measure(NamedTuple):
     """A measure that rules may use.
 
     side: the side of the limit that indicates bad work. is_share: whether values are shares
-    from 0 to 1; otherwise seconds. of: the role whose work is measured.
+    from 0 to 1; otherwise seconds. role: the role whose work is measured.
     """
 
     side: Side
     is_share: bool
-    of: Literal["judges", "writers"]
+    role: Literal["judges", "writers"]
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -37,18 +37,18 @@ MEASURES: Mapping[str, Measure] = {
     "refuted": Measure("above", True, "writers"),
     "writing-seconds": Measure("below", False, "writers"),
 }
-"""By the names of docs/campaigns.md; docs/statistics.md, “People”, defines each."""
+"""The measures by the names in docs/campaigns.md. docs/statistics.md, “People”, defines them."""
 RULE_PATTERN = re.compile(
     r"(?P<measure>[a-z-]+) (?P<side>below|above) (?P<chance>chance \+ )?"
     r"(?P<limit>\d{1,5}(\.\d{1,5})?) after (?P<least>\d{1,5})",
     re.ASCII,
 )
-FORM = gettext_noop("write a rule such as “agreement below chance + 0.2 after 20”")
-UNKNOWN = gettext_noop("there is no such measure; there are: %(measures)s")
-SIDE = gettext_noop("%(measure)s is a sign where it is %(side)s")
-SHARE = gettext_noop("%(measure)s is a share from 0 to 1")
-CHANCE = gettext_noop("%(measure)s has nothing to do with chance")
-TWICE = gettext_noop("%(measure)s is there twice")
+FORM_MESSAGE = gettext_noop("write a rule such as “agreement below chance + 0.2 after 20”")
+UNKNOWN_MESSAGE = gettext_noop("unknown measure, use one of: %(measures)s")
+SIDE_MESSAGE = gettext_noop("%(measure)s needs the word “%(side)s”")
+SHARE_MESSAGE = gettext_noop("the limit of %(measure)s must be from 0 to 1")
+CHANCE_MESSAGE = gettext_noop("%(measure)s can't be compared with chance")
+TWICE_MESSAGE = gettext_noop("%(measure)s appears twice")
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ class Rule:
     """An owner's rule, one line of the text.
 
     limit: a share from 0 to 1, or seconds. over_chance: whether chance is added to the
-    limit. least: minimum number of answers for the rule to apply.
+    limit. min_answers: minimum number of answers for the rule to apply.
     """
 
     measure: str
     limit: float
-    least: int
+    min_answers: int
     over_chance: bool = False
 
     def __str__(self) -> str:
         side, chance = MEASURES[self.measure].side, "chance + " if self.over_chance else ""
-        return f"{self.measure} {side} {chance}{self.limit:g} after {self.least}"
+        return f"{self.measure} {side} {chance}{self.limit:g} after {self.min_answers}"
 
 
 class MeasuredValue(NamedTuple):
@@ -93,7 +93,10 @@ class BrokenRule(NamedTuple):
 
 
 class RuleProblem(NamedTuple):
-    """A problem in a line, counted from 1; `words` are the message's placeholders."""
+    """A problem with a rule.
+
+    line: counted from 1. words: the values of the message's placeholders.
+    """
 
     line: int
     message: str
@@ -101,7 +104,7 @@ class RuleProblem(NamedTuple):
 
 
 class RuleError(ValueError):
-    """Raised for a text with invalid rules; `problems` lists them."""
+    """Raised if a text has invalid rules. `problems` lists them."""
 
     def __init__(self, problems: Sequence[RuleProblem]) -> None:
         super().__init__(problems)
@@ -109,7 +112,7 @@ class RuleError(ValueError):
 
 
 def read_rules(text: str) -> tuple[Rule, ...]:
-    """Parse the rules in a text, one per line; empty lines are ignored. Raises RuleError."""
+    """Parse the rules in a text, one per line. Empty lines are ignored. Raises RuleError."""
     rules: dict[str, Rule] = {}
     problems: list[RuleProblem] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -117,14 +120,14 @@ def read_rules(text: str) -> tuple[Rule, ...]:
             continue
         match = RULE_PATTERN.fullmatch(" ".join(line.split()))
         if not match:
-            problems.append(RuleProblem(number, FORM, {}))
+            problems.append(RuleProblem(number, FORM_MESSAGE, {}))
             continue
         for message, words in _find_problems(match, rules):
             problems.append(RuleProblem(number, message, words))
         name = match["measure"]
-        limit, least = float(match["limit"]), int(match["least"])
+        limit, min_answers = float(match["limit"]), int(match["least"])
         # Also a wrong one, so that a second line with this measure is reported, too.
-        rules[name] = Rule(name, limit, least, bool(match["chance"]))
+        rules[name] = Rule(name, limit, min_answers, bool(match["chance"]))
     if problems:
         raise RuleError(problems)
     return tuple(rules.values())
@@ -135,27 +138,27 @@ def _find_problems(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the message and placeholders of each problem in a line.
 
-    rules: those of the preceding lines.
+    rules: the rules of the preceding lines, by measure.
     """
     name = match["measure"]
     measure = MEASURES.get(name)
     if measure is None:
-        yield UNKNOWN, {"measures": ", ".join(MEASURES)}
+        yield UNKNOWN_MESSAGE, {"measures": ", ".join(MEASURES)}
         return
     words = {"measure": name, "side": measure.side}
     if match["side"] != measure.side:
-        yield SIDE, words
+        yield SIDE_MESSAGE, words
     # Somebody has written percent.
     if measure.is_share and float(match["limit"]) > 1:
-        yield SHARE, words
+        yield SHARE_MESSAGE, words
     if match["chance"] and name != "agreement":
-        yield CHANCE, words
+        yield CHANCE_MESSAGE, words
     if name in rules:
-        yield TWICE, words
+        yield TWICE_MESSAGE, words
 
 
 def find_broken_rules(
-    rules: Sequence[Rule], measures: Mapping[str, MeasuredValue], answers: int
+    rules: Sequence[Rule], measures: Mapping[str, MeasuredValue], answer_count: int
 ) -> tuple[BrokenRule, ...]:
     """Return the rules that a person's work breaks.
 
@@ -165,7 +168,7 @@ def find_broken_rules(
         The owner's rules.
     measures
         The person's measures, by name.
-    answers
+    answer_count
         Number of possible answers to an item, from which chance is computed.
 
     Notes
@@ -177,9 +180,9 @@ def find_broken_rules(
     for rule in rules:
         measure = measures.get(rule.measure)
         # At least one answer, whatever the rule says: without any there is no share.
-        if measure is None or measure.n < max(rule.least, 1):
+        if measure is None or measure.n < max(rule.min_answers, 1):
             continue
-        chance = 1 / answers if rule.over_chance else 0.0
+        chance = 1 / answer_count if rule.over_chance else 0.0
         limit = rule.limit + chance
         is_below = MEASURES[rule.measure].side == "below"
         # By the end of the interval that is kinder to the person.

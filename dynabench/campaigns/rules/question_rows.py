@@ -1,4 +1,4 @@
-"""A questionnaire as rows that people fill without YAML, and the YAML of such rows. Pure."""
+"""A questionnaire as form rows for editing without YAML, and back. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,16 +10,19 @@ from tasks.config.components import Component
 from tasks.config.parsing import dump_yaml
 
 CHOICE_KINDS = ("multiclass", "multilabel")
-"""Types of questions with choices."""
-KINDS = ("text", "long_text", "number", *CHOICE_KINDS)
+"""The question types with choices."""
+QUESTION_KINDS = ("text", "long_text", "number", *CHOICE_KINDS)
 QUESTION_KEYS = {"name", "type", "label", "required", "labels"}
-"""What a row can say of a question."""
+"""The keys of a question that a row can express."""
 MAX_NAME_CHARS = 40
 
 
 @dataclass(frozen=True)
-class Row:
-    """A question of the form: its text, its type, and whether it is about the person."""
+class QuestionRow:
+    """A question of the form.
+
+    words: the question's text. is_about: whether it is about the person.
+    """
 
     words: str
     kind: str = "text"
@@ -27,10 +30,10 @@ class Row:
     is_required: bool = True
     is_about: bool = False
     name: str = ""
-    """By which answers are kept; empty: made of the words."""
+    """The key under which answers are stored. If empty, it is derived from the text."""
 
 
-def parse_question_rows(text: str) -> list[Row] | None:
+def parse_question_rows(text: str) -> list[QuestionRow] | None:
     """Return the rows of a questionnaire in YAML.
 
     None if it uses options that rows cannot express. Raises ConfigError.
@@ -43,15 +46,19 @@ def parse_question_rows(text: str) -> list[Row] | None:
     return rows if len(rows) == len(maybe_rows) else None
 
 
-def _build_row(question: Component, *, is_about: bool) -> Row | None:
+def _build_row(question: Component, *, is_about: bool) -> QuestionRow | None:
     """Return a question as a row; None if it uses options that a row cannot express."""
     is_plain = all(
         label.value == label.words and not (label.help or label.goal) for label in question.labels
     )
     # A key that a row has no field for would be lost when the row is saved.
-    if question.type not in KINDS or not is_plain or not question.model_fields_set <= QUESTION_KEYS:
+    if (
+        question.type not in QUESTION_KINDS
+        or not is_plain
+        or not question.model_fields_set <= QUESTION_KEYS
+    ):
         return None
-    return Row(
+    return QuestionRow(
         words=question.title,
         kind=question.type,
         choices=question.values,
@@ -61,21 +68,21 @@ def _build_row(question: Component, *, is_about: bool) -> Row | None:
     )
 
 
-def format_questionnaire(rows: Iterable[Row]) -> str:
-    """Return the YAML of a questionnaire with these rows; empty without rows."""
-    parts: dict[str, list[dict[str, Any]]] = {"questions": [], "about": []}
+def format_questionnaire(rows: Iterable[QuestionRow]) -> str:
+    """Return the YAML of a questionnaire with these rows; "" if there are none."""
+    rows_by_part: dict[str, list[dict[str, Any]]] = {"questions": [], "about": []}
     for row in _assign_names(list(rows)):
         field: dict[str, Any] = {"name": row.name, "type": row.kind, "label": row.words}
         if row.kind in CHOICE_KINDS:
             field["labels"] = list(row.choices)
         if not (row.is_required or row.is_about):
             field["required"] = False
-        parts["about" if row.is_about else "questions"].append(field)
-    filled_parts = {name: fields for name, fields in parts.items() if fields}
+        rows_by_part["about" if row.is_about else "questions"].append(field)
+    filled_parts = {name: fields for name, fields in rows_by_part.items() if fields}
     return dump_yaml(filled_parts) if filled_parts else ""
 
 
-def _assign_names(rows: Sequence[Row]) -> list[Row]:
+def _assign_names(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
     """Return the rows with unique names; existing names are kept."""
     taken_names = {row.name for row in rows if row.name}
     named_rows = []

@@ -1,11 +1,11 @@
-"""The guided tour's text: steps of Markdown in which lines stand for items of the task. Pure."""
+"""The text of a guided tour: steps of Markdown, with placeholders for items of the task. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from core.text.words import with_lf
+from core.text.words import normalise_line_ends
 
 STEP_BREAK_PATTERN = re.compile(r"^---[ \t]*$", re.MULTILINE)
 UUID_PATTERN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -16,7 +16,10 @@ PLACEHOLDER_PATTERN = re.compile(
 
 
 class Placeholder(NamedTuple):
-    """A placeholder for an example (by UUID; an empty name: any) or a context (by id)."""
+    """A placeholder for an item of the task in a tour.
+
+    name: an example's UUID, a context's id, or "" for any example.
+    """
 
     kind: Literal["item", "context"]
     name: str = ""
@@ -27,7 +30,9 @@ Part = str | Placeholder
 
 def parse_tour(tour: str) -> list[list[Part]]:
     """Return the Markdown and placeholders of each step, in order, without empty steps."""
-    steps = (list(_parse_step(step)) for step in STEP_BREAK_PATTERN.split(with_lf(tour)))
+    steps = (
+        list(_parse_step(step)) for step in STEP_BREAK_PATTERN.split(normalise_line_ends(tour))
+    )
     return list(filter(None, steps))
 
 

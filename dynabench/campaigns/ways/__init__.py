@@ -1,1 +1,1 @@
-"""How people come: one adapter a panel, which reads its addresses and knows its way back."""
+"""The ways for people to join a campaign, with one adapter per panel."""

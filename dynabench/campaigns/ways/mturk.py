@@ -1,9 +1,12 @@
-"""Mechanical Turk's API by boto3: approval and bonuses, each with a token that it knows again."""
+"""A client for Mechanical Turk's API, based on boto3.
+
+A bonus that is requested again with the same token is paid only once.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
-from dynabench.campaigns.rules.pay import format_units
+from core.text.money import format_units
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Bonus, PanelRefused, PanelUnclear
 
@@ -24,30 +27,33 @@ class MechanicalTurk:
         self._url = url
         self._key, _, self._secret = token.partition(":")
 
-    def status(self, arrival: Arrival) -> str:
-        """Return the status of an assignment, as `Api.status` does."""
+    def get_status(self, arrival: Arrival) -> str:
+        """Return the status of an assignment. See `Api.get_status`."""
         answer = self._ask("get_assignment", AssignmentId=arrival.session)
         status = str(answer.get("Assignment", {}).get("AssignmentStatus", ""))
         return STATUS_WORDS.get(status, status)
 
-    def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """Approve or reject an assignment, as `Api.decide` does."""
+    def decide_submission(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
+        """Approve or reject an assignment. See `Api.decide_submission`."""
         if approve:
             self._ask("approve_assignment", AssignmentId=arrival.session)
         else:
             self._ask("reject_assignment", AssignmentId=arrival.session, RequesterFeedback=reason)
 
-    def bonuses(self, arrival: Arrival) -> int:
-        """Return the sum of bonuses, as `Api.bonuses` does. Mechanical Turk pays in US dollars."""
+    def get_bonus_sum(self, arrival: Arrival) -> int:
+        """Return the sum of bonuses, in US cents. See `Api.get_bonus_sum`."""
         answer = self._ask("list_bonus_payments", AssignmentId=arrival.session, MaxResults=100)
         return sum(round(float(bonus["BonusAmount"]) * 100) for bonus in answer["BonusPayments"])
 
-    def set_up(self, bonuses: Sequence[Bonus]) -> str:
+    def prepare_bonuses(self, bonuses: Sequence[Bonus]) -> str:
         """Return "": each bonus is paid by its own call, without preparation."""
         return ""
 
-    def pay(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """Pay bonuses, as `Api.pay` does; a unique token keeps a repeat from paying twice."""
+    def pay_bonuses(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
+        """Pay bonuses. See `Api.pay_bonuses`.
+
+        A unique token for each bonus keeps a repeated call from paying twice.
+        """
         for bonus in bonuses:
             self._ask(
                 "send_bonus",
@@ -59,7 +65,7 @@ class MechanicalTurk:
             )
 
     def _ask(self, call: str, **arguments: Any) -> dict[str, Any]:
-        """Call the API and return its answer. Raises PanelRefused, PanelUnclear."""
+        """Call the API and return its answer. Raises PanelRefused or PanelUnclear."""
         import boto3  # type: ignore[import-untyped]  # the web imports none of it
         from botocore.config import Config  # type: ignore[import-untyped]
         from botocore.exceptions import (  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""What a panel writes into the address of a campaign, and where it wants its people back."""
+"""The URLs by which people arrive from each panel, and those by which they return to it."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from urllib.parse import quote
 MTURK_HOSTS = ("https://www.mturk.com", "https://workersandbox.mturk.com")
 NEVER_PATTERN = re.compile(r"(?!)")
 UNFILLED_PATTERN = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
-"""A placeholder in a link that was opened as it was typed: {{%PROLIFIC_PID%}}, ${id}, %id%."""
+"""An unfilled placeholder, from a link opened as written: {{%PROLIFIC_PID%}}, ${id}, %id%."""
 
 
 class Arrival(NamedTuple):
-    """A panel's identifiers of an arriving person, which authorise nothing.
+    """A panel's ids of an arriving person. They are no proof of identity.
 
-    session: the panel's id of this participation. back: host to which Mechanical Turk's
-    form is submitted.
+    id: the panel's id of the person. session: its id of this participation. study: its id of the
+    study. back: the host to which Mechanical Turk's form is submitted.
     """
 
     id: str
@@ -29,7 +29,8 @@ class Arrival(NamedTuple):
 class Panel:
     """The names of a panel's URL parameters and the format of its ids.
 
-    preview: pattern of `session` in a preview of the study.
+    id, session, study: the names of the parameters. ids: the pattern of a valid id. done: the URL
+    to return to, with `{code}`. preview: the pattern of `session` in a preview of the study.
     """
 
     id: str
@@ -41,31 +42,31 @@ class Panel:
 
     def read(self, query: Mapping[str, str]) -> Arrival | None:
         """Return the arrival from a URL's query; None if its ids are missing or invalid."""
-        ids = self._read_ids(query)
-        if not all(map(self.ids.fullmatch, ids.values())):
+        panel_ids = self._read_ids(query)
+        if not all(map(self.ids.fullmatch, panel_ids.values())):
             return None
         frame_host = query.get("turkSubmitTo", "").rstrip("/")
         if frame_host not in MTURK_HOSTS:
             # Anybody may write a link, and people's browsers would send the form there.
             frame_host = ""
-        return Arrival(**ids, back=frame_host)
+        return Arrival(**panel_ids, back=frame_host)
 
     def is_preview(self, query: Mapping[str, str]) -> bool:
         """Return whether the query belongs to a preview of the study."""
-        ids = self._read_ids(query)
-        if self.preview.fullmatch(ids.get("session", "")):
+        panel_ids = self._read_ids(query)
+        if self.preview.fullmatch(panel_ids.get("session", "")):
             return True
-        return any(map(UNFILLED_PATTERN.fullmatch, ids.values()))
+        return any(map(UNFILLED_PATTERN.fullmatch, panel_ids.values()))
 
     def _read_ids(self, query: Mapping[str, str]) -> dict[str, str]:
         """Return the panel's ids from a query, by the field names of `Arrival`."""
         parameters = {"id": self.id, "session": self.session, "study": self.study}
         return {name: query.get(key, "") for name, key in parameters.items() if key}
 
-    def way_back(self, url: str, code: str) -> str:
+    def build_way_back(self, url: str, code: str) -> str:
         """Return the panel's URL for people who leave with the code.
 
-        Empty without a code or a URL.
+        Return "" without a code or a URL.
         """
         address = self.done or url
         if not (address and code):

@@ -1,4 +1,4 @@
-"""What a panel's API can do for a campaign's pay; two adapters, and what may go wrong."""
+"""The interface of a panel's API for decisions and payments, and the errors that it raises."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -7,15 +7,15 @@ from dynabench.campaigns.ways.panels import Arrival
 
 
 class PanelRefused(Exception):
-    """Raised when a panel refused a request and did nothing. The message is for the owner."""
+    """Raised if a panel refused a request and did nothing. The message is for the owner."""
 
 
 class PanelUnclear(Exception):
-    """Raised when a panel gave no clear answer, so that the call may have been carried out."""
+    """Raised if a panel gave no clear answer, so that the call may have been carried out."""
 
 
 class Bonus(NamedTuple):
-    """A bonus for one person; key: an idempotency key, the same for every try."""
+    """A bonus for one person. key: an idempotency key, the same for every try."""
 
     arrival: Arrival
     amount: int
@@ -23,22 +23,22 @@ class Bonus(NamedTuple):
 
 
 class Api(Protocol):
-    """A client for a panel's API. Each call raises PanelRefused or PanelUnclear."""
+    """A client for a panel's API. Each call may raise PanelRefused or PanelUnclear."""
 
     knows_keys: bool
-    """Whether a bonus that is sent again with its key is paid once."""
+    """Whether a bonus that is sent repeatedly with the same key is paid only once."""
 
-    def status(self, arrival: Arrival) -> str:
+    def get_status(self, arrival: Arrival) -> str:
         """Return a submission's status: waiting, approved, rejected or the panel's own word."""
 
-    def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """Approve a submission, or reject it with a reason."""
+    def decide_submission(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
+        """Approve a submission, or reject it. reason: the reason of a rejection."""
 
-    def bonuses(self, arrival: Arrival) -> int:
+    def get_bonus_sum(self, arrival: Arrival) -> int:
         """Return the sum of bonuses paid for this participation, in the smallest unit."""
 
-    def set_up(self, bonuses: Sequence[Bonus]) -> str:
+    def prepare_bonuses(self, bonuses: Sequence[Bonus]) -> str:
         """Prepare a payment without moving money; return its id at the panel, or ""."""
 
-    def pay(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """Pay the bonuses. preparation_id: the result of `set_up`."""
+    def pay_bonuses(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
+        """Pay the bonuses. preparation_id: the result of `prepare_bonuses`."""

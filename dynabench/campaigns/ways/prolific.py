@@ -1,19 +1,19 @@
-"""Prolific's API, v1: submissions, their approval, and bonuses, which are set up and then paid."""
+"""A client for Prolific's API v1: submissions, their approval, and bonuses in two steps."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from dynabench.campaigns.rules.pay import format_units
+from core.text.money import format_units
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.campaigns.ways.paying import Bonus, PanelRefused, PanelUnclear
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED_TRANSPORT
-from tasks.targets.endpoints.transport import Retry, parse_url
+from tasks.targets.endpoints.transport import RetryPolicy, parse_url
 
 TIMEOUT_SECONDS = 20.0
 MAX_ANSWER_BYTES = 2**20
-NO_RETRY = Retry(lost=False, statuses=frozenset())
+NO_RETRY = RetryPolicy(on_lost_connection=False, statuses=frozenset())
 STATUS_WORDS = {"AWAITING REVIEW": "waiting", "APPROVED": "approved", "REJECTED": "rejected"}
 
 
@@ -30,13 +30,13 @@ class Prolific:
         self._url, self._token, self._hosts = url.rstrip("/"), token, tuple(hosts)
         self._study, self._currency = study, currency
 
-    def status(self, arrival: Arrival) -> str:
-        """Return the status of a submission, as `Api.status` does."""
+    def get_status(self, arrival: Arrival) -> str:
+        """Return the status of a submission. See `Api.get_status`."""
         status = str(self._fetch_submission(arrival).get("status", ""))
         return STATUS_WORDS.get(status, status)
 
-    def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """Approve or reject a submission, as `Api.decide` does.
+    def decide_submission(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
+        """Approve or reject a submission. See `Api.decide_submission`.
 
         Prolific requires reasons of at least 100 characters.
         """
@@ -45,12 +45,12 @@ class Prolific:
             body = {"action": "REJECT", "message": reason, "rejection_category": "OTHER"}
         self._ask("POST", f"/api/v1/submissions/{arrival.session}/transition/", body)
 
-    def bonuses(self, arrival: Arrival) -> int:
-        """Return the sum of bonuses, as `Api.bonuses` does."""
+    def get_bonus_sum(self, arrival: Arrival) -> int:
+        """Return the sum of bonuses. See `Api.get_bonus_sum`."""
         return sum(map(int, self._fetch_submission(arrival).get("bonus_payments") or ()))
 
-    def set_up(self, bonuses: Sequence[Bonus]) -> str:
-        """Prepare bonuses, one line per person, as `Api.set_up` does."""
+    def prepare_bonuses(self, bonuses: Sequence[Bonus]) -> str:
+        """Prepare bonuses, one line per person. See `Api.prepare_bonuses`."""
         lines = [
             f"{bonus.arrival.id},{format_units(bonus.amount, self._currency)}" for bonus in bonuses
         ]
@@ -60,11 +60,11 @@ class Prolific:
         )
         # It becomes a part of the address by which money moves.
         if not preparation_id.isalnum():
-            raise PanelUnclear("Prolific named no payment.")
+            raise PanelUnclear("Prolific returned no payment ID.")
         return preparation_id
 
-    def pay(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """Pay the prepared bonuses, as `Api.pay` does."""
+    def pay_bonuses(self, preparation_id: str, bonuses: Sequence[Bonus], reason: str) -> None:
+        """Pay the prepared bonuses. See `Api.pay_bonuses`."""
         self._ask("POST", f"/api/v1/bulk-bonus-payments/{preparation_id}/pay/", {})
 
     def _fetch_submission(self, arrival: Arrival) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Prolific:
         return self._ask("GET", f"/api/v1/submissions/{arrival.session}/", None)
 
     def _ask(self, method: str, path: str, payload: Any) -> dict[str, Any]:
-        """Call the API and return its answer. Raises PanelRefused, PanelUnclear."""
+        """Call the API and return its answer. Raises PanelRefused or PanelUnclear."""
         # No retries: whether a call may be sent again is the caller's to decide.
         try:
             reply = SHARED_TRANSPORT.request(
@@ -80,7 +80,7 @@ class Prolific:
                 parse_url(self._url + path),
                 seconds=TIMEOUT_SECONDS,
                 max_bytes=MAX_ANSWER_BYTES,
-                allowed=self._hosts,
+                allowed_hosts=self._hosts,
                 secret=None,
                 payload=payload,
                 retry=NO_RETRY,
@@ -97,7 +97,7 @@ class Prolific:
         try:
             answer = json.loads(reply.body or b"{}")
         except ValueError:
-            raise PanelUnclear("Prolific's answer cannot be read.") from None
+            raise PanelUnclear("Prolific sent an unreadable response.") from None
         return answer if isinstance(answer, dict) else {}
 
 

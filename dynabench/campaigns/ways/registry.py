@@ -1,6 +1,6 @@
-"""What a way into a campaign must say of itself: who comes by it, and who pays them.
+"""The base class of ways into a campaign: how people arrive, and how they are paid.
 
-`dynabench.campaigns.ways.kinds` has a class for each. All are found by themselves.
+`dynabench.campaigns.ways.kinds` has one class per way. Defining a class registers it.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -16,44 +16,44 @@ if TYPE_CHECKING:
     from dynabench.campaigns.models import Campaign
 
 MAX_NAME_CHARS = 10
-"""The width of the column that stores the name of a way."""
+"""The width of the database column with a way's name."""
 WAYS: dict[str, "Way"] = {}
-"""All ways by their names; the modules of `dynabench.campaigns.ways.kinds` fill it."""
+"""All ways by name. Importing the modules of `dynabench.campaigns.ways.kinds` fills it."""
 
 
 class Way:
-    """A way in which people come to a campaign, such as a panel or an invitation.
+    """A way for people to join a campaign, such as a panel or an invitation.
 
-    A subclass with a name, `class Prolific(Way, name="prolific")`, registers it; TypeError when one
-    of PARTS is missing, the name is too long, or there is such a way already.
+    A subclass with a name, `class Prolific(Way, name="prolific")`, is registered. Raises TypeError
+    if one of PARTS is missing, the name is too long or the name is taken.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ("title", "place")
 
     name: ClassVar[str]
     title: ClassVar[str | Promise]
-    """What owners choose."""
+    """The name that owners see among the choices."""
     place: ClassVar[int]
-    """Its place among the choices, from 1."""
+    """The position among the choices, from 1."""
 
     panel: ClassVar[Panel | None] = None
-    """How the address says who comes. None: they are people of this site."""
+    """How the panel's URLs identify people; None if they are people of this site."""
     placeholders: ClassVar[str] = ""
-    """What the panel adds to the campaign's link, with the panel's own placeholders."""
+    """The query string that the panel adds to the link, with the panel's placeholders."""
     source: ClassVar[Annotator.Source | None] = None
-    """The source of its people, if the panel gives a person the same id in every campaign."""
+    """The source of the people, if the panel gives a person the same id in every campaign."""
     needs_completion_code: ClassVar[bool] = False
-    """Without the code people could not prove to the panel that they have finished."""
+    """Whether people need a code to prove to the panel that they have finished."""
     approves_after_days: ClassVar[int | None] = None
-    """Days until the panel approves what nobody decided. None: it never does so."""
+    """The days until the panel approves undecided submissions; None if it never does."""
     pays_parts_as_bonus: ClassVar[bool] = False
-    """People who did a part leave with a code of their own and get their pay as a bonus."""
+    """Whether people with partial work leave with a code of their own and are paid by a bonus."""
     is_framed: ClassVar[bool] = False
-    """The panel shows the campaign's pages inside its own, and takes a form back."""
+    """Whether the panel frames the campaign's pages and takes a form at the end."""
     invites: ClassVar[bool] = False
-    """Only people whom the owner invited take part."""
+    """Whether only people whom the owner invited may take part."""
     takes_accounts: ClassVar[bool] = False
-    """Everybody with an account of this site may take part."""
+    """Whether everybody with an account of this site may take part."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -62,11 +62,11 @@ class Way:
 
     @property
     def can_pay(self) -> bool:
-        """Return whether the panel has an API by which the site decides and pays."""
+        """Return whether the panel has an API for decisions and payments."""
         return type(self).connect is not Way.connect
 
     def connect(self, campaign: "Campaign", token: str) -> Api | None:
-        """Return the panel's API for an owner's token; None if the panel has none that we know."""
+        """Return the panel's API client for an owner's token; None if no API is known."""
         return None
 
 

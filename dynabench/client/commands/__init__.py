@@ -9,13 +9,16 @@ from typing import Any
 
 from dynabench.client.commands import (
     account,
+    apply,
     communities,
     data,
     init,
+    mcp,
     models,
     owning,
     results,
     test,
+    verify,
     worker,
 )
 from dynabench.client.commands.names import find_unknown_name
@@ -37,9 +40,24 @@ from dynabench.client.errors import (
     Unreachable,
 )
 
-LOGIN_HINT = "Then: dynabench login"
-UNKNOWN_HINT = "Check the name: what is not for you is not found either."
-NO_REASON_MESSAGE = "It failed and nothing says why. Please report it."
+COMMAND_MODULES = (
+    account,
+    init,
+    test,
+    models,
+    results,
+    communities,
+    data,
+    verify,
+    owning,
+    apply,
+    worker,
+    mcp,
+)
+"""The modules with commands, in the order in which the help lists them."""
+LOGIN_HINT = "Run: dynabench login"
+UNKNOWN_HINT = "Check the name. You also get this message for things you may not see."
+NO_REASON_MESSAGE = "The model failed for an unknown reason. Please report this."
 FIRST_STEPS_HINT = (
     "Try: dynabench login, dynabench init nli, dynabench test nli-model/model --task nli."
 )
@@ -48,7 +66,7 @@ FIRST_STEPS_HINT = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    0: done, 1: refused or failed, 2: wrong usage, 3: no access.
+    0: done, 1: refused or failed, 2: wrong usage, 3: no access, 130: stopped with Ctrl-C.
     """
     args = make_parser().parse_args(arguments)
     try:
@@ -62,13 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return _fail(args, "Stopped. The same command goes on where it was.", STOPPED)
+        return _print_failure(args, "Stopped. Run the same command again to resume.", STOPPED)
     except (CommandError, DynabenchError, OSError, ValueError) as error:
-        message, code = _describe(args, error)
-        return _fail(args, message, code, error)
+        message, code = _describe_error(args, error)
+        return _print_failure(args, message, code, error)
 
 
-def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
+def _describe_error(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
     """Return (message that explains the error and its remedy, exit code)."""
     match error:
         case CommandError():
@@ -83,9 +101,9 @@ def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
         case NotFound(code="not_found"):
             return f"{error} {find_unknown_name(args) or UNKNOWN_HINT}", FAILED
         case Unreachable():
-            return f"{error} In a command: --server.", NO_ACCESS
+            return f"{error} Or use --server.", NO_ACCESS
         case ServerError():
-            return f"{error} The server is named by --server or DYNABENCH_URL.", NO_ACCESS
+            return f"{error} Check the server's URL in --server or DYNABENCH_URL.", NO_ACCESS
         case FileNotFoundError():
             return str(error), USAGE
     return str(error), FAILED
@@ -95,13 +113,13 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser for all commands and their arguments."""
     parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST_STEPS_HINT)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (account, init, test, models, results, communities, data, owning, worker):
-        module.add(commands)
+    for module in COMMAND_MODULES:
+        module.add_commands(commands)
     return parser
 
 
 def _encode_error(message: str, error: Exception | None) -> dict[str, Any]:
-    """Return an error in the API's format, with the report of a check or the log of a model."""
+    """Return an error in the API's format, with a check's report or a model's log if any."""
     problem: dict[str, Any] = {"code": "", "message": message, "fields": {}}
     report: dict[str, Any] = {}
     if isinstance(error, DynabenchError):
@@ -113,10 +131,12 @@ def _encode_error(message: str, error: Exception | None) -> dict[str, Any]:
     return report | {"error": problem}
 
 
-def _fail(args: argparse.Namespace, message: str, code: int, error: Exception | None = None) -> int:
-    """Print an error on standard error, and with --json on standard output too.
+def _print_failure(
+    args: argparse.Namespace, message: str, code: int, error: Exception | None = None
+) -> int:
+    """Print an error on standard error, and with --json also on standard output.
 
-    Returns the exit code.
+    Return the exit code `code`.
     """
     text = message.strip() or NO_REASON_MESSAGE
     if args.json:

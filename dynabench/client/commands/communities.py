@@ -1,4 +1,4 @@
-"""`dynabench communities`, and `dynabench submit --community`: tasks that are kept together."""
+"""`dynabench communities` and `dynabench submit --community`: submissions to all tasks."""
 
 import argparse
 from typing import Any
@@ -21,19 +21,27 @@ KINDS = {
     "hub": "hub",
     "folder": "directory",
 }
-"""Kinds of submissions as the API names them, by the option that brings them."""
+"""The API's kind of submission, by command-line option."""
 
 
-def add(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
     parser = add_command(
-        commands, "communities", communities, "communities, or the board across one's tasks"
+        commands,
+        "communities",
+        print_communities,
+        "list communities, or show the leaderboard of one",
     )
-    parser.add_argument("community", nargs="?", metavar="COMMUNITY", help="its address")
-    parser.add_argument("--track", help="only the models of this track")
+    parser.add_argument(
+        "community",
+        nargs="?",
+        metavar="COMMUNITY",
+        help="the community's URL name, such as babylm",
+    )
+    parser.add_argument("--track", help="show only models of this track")
 
 
-def communities(args: argparse.Namespace) -> int:
+def print_communities(args: argparse.Namespace) -> int:
     """Print the list of communities, or the leaderboard of one."""
     client = open_client(args)
     if not args.community:
@@ -42,7 +50,7 @@ def communities(args: argparse.Namespace) -> int:
         print_result(
             args,
             community_list,
-            format_table(["address", "name", "about"], rows) if rows else "There is none.",
+            format_table(["address", "name", "about"], rows) if rows else "No communities yet.",
         )
         return 0
     board = client.community_board(args.community, track=args.track)
@@ -68,7 +76,7 @@ def _format_board(board: types.CommunityBoard) -> str:
 
 
 def _format_number(value: float | None) -> str:
-    """Return a score with one decimal."""
+    """Return a score with one decimal, or "not run" for None."""
     return "not run" if value is None else f"{value:.1f}"
 
 
@@ -77,10 +85,10 @@ def submit_to_community(args: argparse.Namespace) -> int:
     option = next((name for name in KINDS if getattr(args, name)), None)
     if option is None:
         raise CommandError(
-            "A community takes a folder, --predictions, --rows, --llm or --hub.", USAGE
+            "To submit to a community, use a folder, --predictions, --rows, --llm or --hub.", USAGE
         )
     if args.publish or args.team or args.estimate:
-        raise CommandError("--publish, --team and --estimate are for --task.", USAGE)
+        raise CommandError("--publish, --team and --estimate work only with --task.", USAGE)
     client = open_client(args)
     submission = client.submit_to_community(
         args.community,

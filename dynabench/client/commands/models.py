@@ -1,4 +1,4 @@
-"""`dynabench submit`, `status`, `logs`, `publish` and `withdraw`: submitting models, and after."""
+"""`dynabench submit`, `status`, `logs`, `publish` and `withdraw`: a model's life on the server."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ from dynabench.client.commands.shared import (
 )
 from dynabench.client.commands.test import check_folder
 
-NO_LOG = "Nothing was written to the log."
+NO_LOG = "The log is empty."
 
 
 class NamedCard(types.Card, total=False):
@@ -34,30 +34,36 @@ class NamedCard(types.Card, total=False):
     team: str
 
 
-Submit = Callable[[DynabenchClient, argparse.Namespace, NamedCard], str]
+SubmitFunction = Callable[[DynabenchClient, argparse.Namespace, NamedCard], str]
 
 
-def add(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the commands to the parser."""
     _add_submit(commands)
-    parser = add_command(commands, "status", status, "where a model is; without one, all of yours")
-    parser.add_argument("model", nargs="?", type=parse_model_id, metavar="MODEL", help="its id")
-    parser = add_command(commands, "logs", logs, "what a model wrote while it was checked and run")
-    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
+    parser = add_command(
+        commands, "status", print_status, "show the state of one or all of your models"
+    )
     parser.add_argument(
-        "--run", type=UUID, help="of this evaluation only; `dynabench status MODEL` has ids"
+        "model", nargs="?", type=parse_model_id, metavar="MODEL", help="the model's ID"
     )
     parser = add_command(
-        commands, "publish", publish, "show a model to everybody who sees its task"
+        commands, "logs", print_logs, "show what a model wrote while it was checked and run"
     )
-    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="the model's ID")
+    parser.add_argument(
+        "--run", type=UUID, help="only this evaluation; `dynabench status MODEL` lists IDs"
+    )
     parser = add_command(
-        commands, "unpublish", unpublish, "show it to you and the task's owners only"
+        commands, "publish", publish_model, "show a model to everyone who can see its task"
     )
-    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
-    parser = add_command(commands, "withdraw", withdraw, "take a model back for good")
-    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="its id")
-    parser.add_argument("--yes", action="store_true", help="do not ask first")
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="the model's ID")
+    parser = add_command(
+        commands, "unpublish", unpublish_model, "show a model only to you and the task's owners"
+    )
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="the model's ID")
+    parser = add_command(commands, "withdraw", withdraw_model, "withdraw a model permanently")
+    parser.add_argument("model", type=parse_model_id, metavar="MODEL", help="the model's ID")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _add_submit(commands: Any) -> None:
@@ -65,71 +71,81 @@ def _add_submit(commands: Any) -> None:
     parser = add_command(commands, "submit", submit_model, "submit a model and wait for its scores")
     model_group = parser.add_mutually_exclusive_group(required=True)
     model_group.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
-    model_group.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
-    model_group.add_argument("--predictions", metavar="FILE", help="JSON lines for --set")
+    model_group.add_argument("--image", help="file from docker save, or registry/name@sha256:…")
+    model_group.add_argument(
+        "--predictions", metavar="FILE", help="answers to --set, as JSON lines"
+    )
     model_group.add_argument("--rows", metavar="FILE", help="training rows, as JSON lines")
-    model_group.add_argument("--hub", metavar="ID@COMMIT", help="a model on the hub")
+    model_group.add_argument("--hub", metavar="ID@COMMIT", help="a Hugging Face model")
     model_group.add_argument(
         "--llm", metavar="MODEL", help="a language model: a folder, or ID@COMMIT"
     )
-    model_group.add_argument("--endpoint", metavar="URL", help="the address of a model that runs")
+    model_group.add_argument("--endpoint", metavar="URL", help="the URL of a running model")
     model_group.add_argument(
         "--chat", metavar="URL", help="the base URL of an OpenAI-compatible server"
     )
     destination_group = parser.add_mutually_exclusive_group(required=True)
     destination_group.add_argument("--task", help="the task's code, such as nli")
-    destination_group.add_argument("--community", help="its address: all of its tasks, or none")
-    parser.add_argument("--track", help="one of the community's")
-    parser.add_argument("--name", help="of the model; default: the file's, with the time")
-    parser.add_argument("--team", metavar="NAME", help="submit it for a team of yours")
-    parser.add_argument("--description", help="for its card, in Markdown")
-    parser.add_argument("--set", help="which set the predictions are for")
+    destination_group.add_argument(
+        "--community", help="a community's URL name; submits to all of its tasks"
+    )
+    parser.add_argument("--track", help="one of the community's tracks")
+    parser.add_argument("--name", help="the model's name; default: the file name with the time")
+    parser.add_argument("--team", metavar="NAME", help="submit it for one of your teams")
+    parser.add_argument("--description", help="description for the model card, in Markdown")
+    parser.add_argument("--set", help="evaluation set of the predictions")
     parser.add_argument(
         "--adapter",
         default="jsonl",
         choices=("jsonl", "dynalab", "dynabench2"),
-        help="how an image or an endpoint is asked",
+        help="protocol of an image or endpoint",
     )
     parser.add_argument(
-        "--secret-env", metavar="NAME", help="variable with the bearer token of the endpoint"
+        "--secret-env", metavar="NAME", help="environment variable with the endpoint's bearer token"
     )
-    parser.add_argument("--base", help="of a LoRA adapter: org/name@COMMIT, or a model's id here")
-    parser.add_argument("--gpu", action="store_true", help="run it on a GPU of the site")
-    _add_chat(parser.add_argument_group("chat models and, without prices, language models"))
+    parser.add_argument(
+        "--base", help="base model of a LoRA adapter: org/name@COMMIT, or a model ID of this site"
+    )
+    parser.add_argument("--gpu", action="store_true", help="run it on one of the site's GPUs")
+    _add_chat(parser.add_argument_group("chat models, and language models (without prices)"))
     parser.add_argument("--publish", action="store_true", help="publish it once it has a score")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the scores")
 
 
 def _add_chat(group: Any) -> None:
     """Add the options of chat models and language models."""
-    group.add_argument("--model", help="its name on the server")
-    group.add_argument("--prompt", metavar="FILE", help="the system message; default: the task's")
-    group.add_argument("--template", metavar="FILE", help="of an example, with {field} for each")
-    group.add_argument("--shots", type=int, help="examples in the prompt, of the train split")
-    group.add_argument("--shots-seed", type=int, help="of their draw")
-    group.add_argument("--temperature", type=float, help="default: 0")
-    group.add_argument("--seed", type=int, help="sent with each request")
-    group.add_argument("--max-tokens", type=int, help="of an answer; default: 256")
-    group.add_argument("--stop", action="append", help="a text before which an answer ends")
+    group.add_argument("--model", help="the model's name on the server")
+    group.add_argument("--prompt", metavar="FILE", help="system message; default: the task's")
+    group.add_argument(
+        "--template", metavar="FILE", help="template of an example, with {field} for each field"
+    )
+    group.add_argument("--shots", type=int, help="number of training examples in the prompt")
+    group.add_argument("--shots-seed", type=int, help="random seed for choosing these examples")
+    group.add_argument("--temperature", type=float, help="sampling temperature; default: 0")
+    group.add_argument("--seed", type=int, help="seed sent with each request")
+    group.add_argument("--max-tokens", type=int, help="maximum tokens of an answer; default: 256")
+    group.add_argument("--stop", action="append", help="text that ends an answer")
     group.add_argument(
         "--logprobs", action="store_true", default=None, help="ask for log-probabilities"
     )
-    group.add_argument("--price-in", type=float, help="of a million tokens read")
-    group.add_argument("--price-out", type=float, help="of a million tokens written")
-    group.add_argument("--most-cost", type=float, help="cap on all evaluations together")
+    group.add_argument("--price-in", type=float, help="price per million input tokens")
+    group.add_argument("--price-out", type=float, help="price per million output tokens")
+    group.add_argument("--most-cost", type=float, help="cost limit for all evaluations together")
     group.add_argument(
         "--perturbed", action="store_true", default=None, help="measure robustness and fairness too"
     )
-    group.add_argument("--estimate", action="store_true", help="tell the cost, submit nothing")
+    group.add_argument(
+        "--estimate", action="store_true", help="show the expected cost without submitting"
+    )
 
 
 def submit_model(args: argparse.Namespace) -> int:
-    """Submit a model, wait for its scores unless --no-wait is given, and publish it on request."""
+    """Submit a model, wait for its scores unless --no-wait, and publish it with --publish."""
     if args.community:
         return communities.submit_to_community(args)
     # Publishing needs a score, for which this command would have to wait.
     if args.publish and args.no_wait:
-        raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
+        raise CommandError("--publish has to wait for the score, so remove --no-wait.", USAGE)
     client = open_client(args)
     if args.estimate:
         return _print_estimate(client, args)
@@ -142,7 +158,9 @@ def submit_model(args: argparse.Namespace) -> int:
     page = f"{client.server}/m/{id}/"
     print_note(f"Submitted: {page}")
     if args.no_wait:
-        print_result(args, {"model": id, "page": page}, f"Follow it: dynabench status {id}")
+        print_result(
+            args, {"model": id, "page": page}, f"Follow its progress: dynabench status {id}"
+        )
         return 0
     try:
         results = client.get_results(id)
@@ -150,8 +168,11 @@ def submit_model(args: argparse.Namespace) -> int:
             client.publish(id)
     # The submission stays: only the waiting was interrupted.
     except KeyboardInterrupt:
-        again = f"Stopped waiting. It goes on there; wait again: dynabench results {id} --wait"
-        raise CommandError(again, STOPPED) from None
+        retry_command = (
+            "Stopped waiting. The evaluation continues on the server. Wait again: dynabench "
+            f"results {id} --wait"
+        )
+        raise CommandError(retry_command, STOPPED) from None
     hint = "Published." if args.publish else f"Publish it: dynabench publish {id}"
     print_result(args, results, f"{describe_results(results)}\n{hint}")
     return 0
@@ -170,20 +191,20 @@ def _submit_image(client: DynabenchClient, args: argparse.Namespace, card: Named
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
         # A name that looks like a file's is a typing error, no image.
         if Path(args.image).suffix in (".tar", ".gz", ".tgz", ".zip"):
-            raise CommandError(f"There is no file {args.image}.", USAGE)
+            raise CommandError(f"File not found: {args.image}.", USAGE)
         raise CommandError(
-            f"There is no file {args.image}. Write the image into one: docker save -o model.tar "
-            f"{args.image}; then: dynabench submit --image model.tar --task {args.task}",
+            f"{args.image} is not a file. Save the image first: docker save -o model.tar "
+            f"{args.image}\nThen run: dynabench submit --image model.tar --task {args.task}",
             USAGE,
         )
-    name, how, gpus = args.name, args.adapter, int(args.gpu)
-    return client.submit_image(args.image, args.task, name, how, gpus, **card)
+    name, adapter, gpus = args.name, args.adapter, int(args.gpu)
+    return client.submit_image(args.image, args.task, name, adapter, gpus, **card)
 
 
 def _submit_predictions(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit a file of predictions for a set."""
     if not args.set:
-        raise CommandError("Name the set that the predictions are for with --set.", USAGE)
+        raise CommandError("Use --set to name the evaluation set of the predictions.", USAGE)
     return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
 
 
@@ -193,14 +214,14 @@ def _submit_rows(client: DynabenchClient, args: argparse.Namespace, card: NamedC
 
 
 def _submit_hub(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
-    """Submit a model on the hub."""
+    """Submit a model on the Hugging Face Hub."""
     source, _, revision = args.hub.partition("@")
     gpus = int(args.gpu)
     return client.submit_hub(source, revision, args.task, args.name, gpus=gpus, **card)
 
 
 def _submit_llm(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
-    """Submit a language model."""
+    """Submit a language model with its chat settings."""
     chat, base = _read_chat_settings(args), args.base or ""
     return client.submit_llm(args.llm, args.task, args.name, chat, base, **card)
 
@@ -208,28 +229,28 @@ def _submit_llm(client: DynabenchClient, args: argparse.Namespace, card: NamedCa
 def _submit_endpoint(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
     """Submit the URL of a running model."""
     if not args.name:
-        raise CommandError("Name the model with --name.", USAGE)
+        raise CommandError("Use --name to name the model.", USAGE)
     secret = _read_secret(args)
     return client.submit_endpoint(args.endpoint, args.task, args.name, args.adapter, secret, **card)
 
 
 def _read_secret(args: argparse.Namespace) -> str:
-    """Return the secret in the variable of --secret-env; empty without that option.
+    """Return the secret from the environment variable of --secret-env; "" without the option.
 
-    Raises CommandError.
+    Raises CommandError if the variable is not set.
     """
     # From a variable: an argument would be seen in the list of processes and in the shell's
     # history.
     secret = os.environ.get(args.secret_env) if args.secret_env else ""
     if secret is None:
-        raise CommandError(f"The variable {args.secret_env} is not set.", USAGE)
+        raise CommandError(f"The environment variable {args.secret_env} is not set.", USAGE)
     return secret
 
 
 def _submit_chat(client: DynabenchClient, args: argparse.Namespace, card: NamedCard) -> str:
-    """Submit a chat model."""
+    """Submit a chat model on a server."""
     if not args.name:
-        raise CommandError("Name the model with --name.", USAGE)
+        raise CommandError("Use --name to name the model.", USAGE)
     chat = _read_server_settings(args)
     return client.submit_chat(args.chat, args.task, args.name, chat, _read_secret(args), **card)
 
@@ -237,29 +258,29 @@ def _submit_chat(client: DynabenchClient, args: argparse.Namespace, card: NamedC
 def _print_estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
     """Print the expected cost of evaluating a chat model."""
     if not args.chat:
-        raise CommandError("--estimate is for --chat.", USAGE)
+        raise CommandError("--estimate works only with --chat.", USAGE)
     estimate = client.estimate_chat(args.task, _read_server_settings(args))
 
-    tokens = f"{estimate['tokens_in']:,} tokens read, {estimate['tokens_out']:,} written"
+    tokens = f"{estimate['tokens_in']:,} input tokens, {estimate['tokens_out']:,} output tokens"
     text = f"{estimate['requests']:,} calls, {tokens}"
     if estimate["cost"] is not None:
-        text += f", about {estimate['cost']:.4f} in all"
+        text += f", about {estimate['cost']:.4f} in total"
     text += "."
     if estimate["over_cap"]:
-        text += " That is more than the cap."
+        text += " This exceeds your limit."
     print_result(args, estimate, text)
     return 0
 
 
 def _read_server_settings(args: argparse.Namespace) -> types.Chat:
-    """Return the settings of a chat model. Raises CommandError without its name on the server."""
+    """Return the settings of a chat model on a server. Raises CommandError without --model."""
     if not args.model:
-        raise CommandError("Give the model's name on the server with --model.", USAGE)
+        raise CommandError("Use --model for the model's name on the server.", USAGE)
     return _read_chat_settings(args)
 
 
 def _read_chat_settings(args: argparse.Namespace) -> types.Chat:
-    """Return the settings of a chat model that the command line gives."""
+    """Return the chat settings that the command line gives."""
     settings = {
         name: getattr(args, name) for name in CHAT_OPTIONS if getattr(args, name) is not None
     }
@@ -271,7 +292,7 @@ def _read_chat_settings(args: argparse.Namespace) -> types.Chat:
 
 
 def _read_text(path: str) -> str:
-    """Return the text of a file. Raises CommandError."""
+    """Return the text of a file. Raises CommandError if the file cannot be read."""
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -283,8 +304,8 @@ CHAT_OPTIONS = (
     *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens", "stop", "logprobs"),
     *("price_in", "price_out", "most_cost", "perturbed"),
 )
-"""Options whose names are those of the API's settings."""
-SUBMITTERS: dict[str, Submit] = {
+"""The options whose names equal names of the API's chat settings."""
+SUBMITTERS: dict[str, SubmitFunction] = {
     "folder": _submit_folder,
     "image": _submit_image,
     "predictions": _submit_predictions,
@@ -296,7 +317,7 @@ SUBMITTERS: dict[str, Submit] = {
 }
 
 
-def status(args: argparse.Namespace) -> int:
+def print_status(args: argparse.Namespace) -> int:
     """Print one model and its evaluations, or all your models."""
     client = open_client(args)
     if args.model:
@@ -308,8 +329,8 @@ def status(args: argparse.Namespace) -> int:
     for each in models:
         set_name = each.get("evaluation_set") or "all"
         rows.append([each["id"], each["task"], each["name"], set_name, each["sentence"]])
-    text = format_table(["id", "task", "name", "set", "where it is"], rows)
-    print_result(args, models, text if rows else "You have not submitted a model yet.")
+    text = format_table(["id", "task", "name", "set", "state"], rows)
+    print_result(args, models, text if rows else "You haven't submitted a model yet.")
     return 0
 
 
@@ -320,7 +341,7 @@ def _describe_model(model: types.Model, runs: list[types.Run]) -> str:
         lines.append(model["error"])
     if runs:
         rows = [[run["id"], _build_run_title(run), run["state"], run["error"]] for run in runs]
-        lines.append(format_table(["run", "evaluation", "state", "what went wrong"], rows))
+        lines.append(format_table(["run", "evaluation", "state", "error"], rows))
     return "\n".join(lines)
 
 
@@ -329,7 +350,7 @@ def _build_run_title(run: types.Run) -> str:
     return f"{run['evaluation_set']} v{run['version']}, {run['suite']}"
 
 
-def logs(args: argparse.Namespace) -> int:
+def print_logs(args: argparse.Namespace) -> int:
     """Print the log of one evaluation, or all logs, each below a line with its name."""
     client, model = open_client(args), str(args.model)
     if args.run:
@@ -341,12 +362,12 @@ def logs(args: argparse.Namespace) -> int:
     for run in client.runs(model):
         title = f"{_build_run_title(run)}, run {run['id']}"
         all_logs.append({"of": title, "log": client.logs(model, run["id"])})
-    parts = [f"== {each['of']} ==\n{each['log'].rstrip()}" for each in all_logs if each["log"]]
-    print_result(args, all_logs, "\n".join(parts) or NO_LOG)
+    log_texts = [f"== {each['of']} ==\n{each['log'].rstrip()}" for each in all_logs if each["log"]]
+    print_result(args, all_logs, "\n".join(log_texts) or NO_LOG)
     return 0
 
 
-def publish(args: argparse.Namespace) -> int:
+def publish_model(args: argparse.Namespace) -> int:
     """Publish a model."""
     client = open_client(args)
     model = client.publish(str(args.model))
@@ -354,23 +375,24 @@ def publish(args: argparse.Namespace) -> int:
     return 0
 
 
-def unpublish(args: argparse.Namespace) -> int:
+def unpublish_model(args: argparse.Namespace) -> int:
     """Hide a model from everybody but its owner and the task's owners."""
     model = open_client(args).unpublish(str(args.model))
-    print_result(args, model, f"{model['name']} is not published any more.")
+    print_result(args, model, f"{model['name']} is no longer published.")
     return 0
 
 
-def withdraw(args: argparse.Namespace) -> int:
+def withdraw_model(args: argparse.Namespace) -> int:
     """Withdraw a model permanently after confirmation."""
     client, id = open_client(args), str(args.model)
     if not args.yes:
         print_note(
-            f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)"
+            f"Withdraw {client.model(id)['name']} permanently? This deletes its files, "
+            "name and card. (y/n)"
         )
         # Without an answer, as in a script, nothing is withdrawn.
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise CommandError("It was not withdrawn. With --yes it is not asked.")
+            raise CommandError("Not withdrawn. Use --yes to skip this question.")
     model = client.withdraw(id)
     print_result(args, model, model["sentence"])
     return 0

@@ -1,4 +1,4 @@
-"""Finds the name in a command that the server does not know, and what else there is."""
+"""Messages about names in a command that the server does not know, with the existing names."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -10,8 +10,8 @@ from dynabench.client.commands.shared import open_client
 from dynabench.client.errors import DynabenchError, NotFound
 
 MAX_NAMES = 10
-"""Names that a message lists."""
-STATUS_HINT = "`dynabench status` lists yours."
+"""The maximum number of names that a message lists."""
+STATUS_HINT = "`dynabench status` lists your models."
 
 
 def find_unknown_name(args: argparse.Namespace) -> str:
@@ -46,11 +46,11 @@ def _find_unknown_names(args: argparse.Namespace, client: DynabenchClient) -> It
     models = [options.get("model")] + (options.get("models") or [])
     for model in models:
         if isinstance(model, UUID) and not _has_model(client, model):
-            yield f"There is no model {model}, or it is not for you. {STATUS_HINT}"
+            yield f"Model {model} doesn't exist, or you can't see it. {STATUS_HINT}"
 
 
 def _has_model(client: DynabenchClient, model: UUID) -> bool:
-    """Return whether the server shows us a model with this id."""
+    """Return whether the server shows this account a model with this id."""
     try:
         client.model(str(model))
     except NotFound:
@@ -62,14 +62,14 @@ def _describe_missing_name(kind: str, name: str, names: list[str]) -> Iterator[s
     """Yield a sentence if the name is not among the existing ones."""
     if name not in names:
         similar = _list_similar_names(name, names)
-        yield f"There is no {kind} {name!r} here, or it is not for you. {similar}"
+        yield f"The {kind} {name!r} doesn't exist, or you can't see it. {similar}"
 
 
 def _list_similar_names(name: str, names: Iterable[str]) -> str:
-    """Return the existing names as text, the most similar ones first."""
+    """Return a sentence that lists up to MAX_NAMES existing names, the most similar first."""
     all_names = sorted(names)
     # With a cutoff of 0 the list is filled up with names that are less alike.
-    near = get_close_matches(name, all_names, MAX_NAMES, 0.0)
-    listed = ", ".join(near) or "none"
-    more = " …" if len(all_names) > len(near) else ""
-    return f"There are {listed}{more}."
+    closest_names = get_close_matches(name, all_names, MAX_NAMES, 0.0)
+    name_list = ", ".join(closest_names) or "none"
+    more = " …" if len(all_names) > len(closest_names) else ""
+    return f"Available: {name_list}{more}."

@@ -1,4 +1,4 @@
-"""What the commands share: their errors, arguments, and how they speak."""
+"""Errors, exit codes, arguments and output that the commands share."""
 
 import argparse
 import json
@@ -11,15 +11,18 @@ from dynabench.client.client import DynabenchClient
 from dynabench.client.credentials import find_server_url
 
 FAILED, USAGE, NO_ACCESS, STOPPED = 1, 2, 3, 130
-"""Exit codes: refused or failed; wrong usage; no connection or no key with access; Ctrl-C."""
+"""Exit codes: refused or failed; wrong usage; no access; stopped with Ctrl-C."""
 RETRIES = 3
-"""Fewer than the client's: people wait, and the same command resumes what broke off."""
+"""The number of retries: fewer than the client's default, because a person waits.
+
+The same command resumes what was interrupted.
+"""
 
 
 class CommandError(Exception):
-    """Raised when a command fails; the message gives the reason and the remedy.
+    """Raised when a command fails. The message says why, and what to do.
 
-    data: a report of the failure, for --json.
+    code: the exit code. data: a report of the failure, for --json.
     """
 
     def __init__(self, message: str, code: int = FAILED, data: Any = None) -> None:
@@ -35,7 +38,10 @@ def add_command(
     parser.add_argument(
         "--server",
         metavar="URL",
-        help="of the server; default: DYNABENCH_URL, that of the last login, http://127.0.0.1:8000",
+        help=(
+            "server URL; default: DYNABENCH_URL, the server of the last login, or "
+            "http://127.0.0.1:8000"
+        ),
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     # `main` calls what it finds there.
@@ -48,7 +54,7 @@ def parse_model_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        message = f"{text!r} is no id of a model. `dynabench status` lists those of yours"
+        message = f"{text!r} is not a model ID. `dynabench status` lists your models"
         raise argparse.ArgumentTypeError(message) from None
 
 
@@ -60,9 +66,11 @@ def find_server(args: argparse.Namespace) -> str:
         raise CommandError(str(error), USAGE) from None
 
 
-def open_client(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
+def open_client(
+    args: argparse.Namespace, key: str | None = None, retries: int = RETRIES
+) -> DynabenchClient:
     """Return a client for the server with this key, by default the stored one."""
-    return DynabenchClient(key, find_server(args), retries=RETRIES)
+    return DynabenchClient(key, find_server(args), retries=retries)
 
 
 def print_result(args: argparse.Namespace, data: Any, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`dynabench test`: the server's own check of a model, on this machine."""
+"""`dynabench test`: the server's check of a model, run on this machine."""
 
 import argparse
 import json
@@ -26,44 +26,52 @@ from dynabench.client.commands.shared import (
 )
 
 CHECK_PACKAGES = ("pydantic", "yaml", "orjson")
-"""Packages that the server's check imports."""
+"""The packages that the server's check imports."""
 HARNESS_PACKAGES = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
-"""Packages that run a model's folder without Docker."""
-INSTALL_HINT = "Install what it needs: pip install 'dynabench-client[test]'"
-WHOLE_HINT = "Install it as the site's page “Tokens” says, or from a checkout."
+"""The packages that are needed to run a model's folder without Docker."""
+INSTALL_HINT = "Install the missing parts: pip install 'dynabench-client[test]'"
+FULL_CLIENT_HINT = "Install it as described on the site's page “API tokens”, or from a checkout."
 
 
-def add(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "test", test, "check a model here as the server will")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("model", nargs="?", help="a model's folder, or an image that Docker has here")
-    what.add_argument("--predictions", metavar="FILE", help="JSON lines for --set, instead")
-    parser.add_argument("--set", help="which set the predictions are for")
+    parser = add_command(
+        commands, "test", test_model, "check a model on this machine, as the server does"
+    )
+    target_group = parser.add_mutually_exclusive_group(required=True)
+    target_group.add_argument(
+        "model", nargs="?", help="a model's folder, or the name of a local Docker image"
+    )
+    target_group.add_argument(
+        "--predictions", metavar="FILE", help="check answers to --set instead, as JSON lines"
+    )
+    parser.add_argument("--set", help="evaluation set of the predictions")
     parser.add_argument("--task", required=True, help="the task's code, such as nli")
     parser.add_argument(
-        "--runner", choices=("docker", "process"), help="default: docker where it answers"
+        "--runner", choices=("docker", "process"), help="default: docker if it is running"
     )
     parser.add_argument(
         "--adapter",
         default="jsonl",
         choices=("jsonl", "dynalab", "dynabench2"),
-        help="how an image is asked",
+        help="protocol of an image",
     )
 
 
-def test(args: argparse.Namespace) -> int:
+def test_model(args: argparse.Namespace) -> int:
     """Run the server's check on a model and print its verdict.
 
-    1. Refuse what this machine cannot check.
+    1. Refuse models that this machine cannot check.
     2. Fetch the task's configuration and the five examples of the check.
     3. Run the check on a copy of what would be submitted.
 
-    For a file of predictions, compares each line with its set (`_test_predictions`).
+    A file of predictions is compared with its set instead (`_test_predictions`).
     """
     # A wheel that was built outside of a checkout lacks the server's modules.
     if not (find_server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
-        raise CommandError(f"This client was built without the server's check. {WHOLE_HINT}", USAGE)
+        raise CommandError(
+            f"This client was built without the server's check. {FULL_CLIENT_HINT}", USAGE
+        )
     if args.predictions:
         return _test_predictions(args)
     _refuse_unfit_machine(args)
@@ -91,12 +99,12 @@ def test(args: argparse.Namespace) -> int:
 
 
 def _test_predictions(args: argparse.Namespace) -> int:
-    """Compare each line of a file with the inputs of its set, and print the server's verdict."""
+    """Compare each line of a predictions file with the inputs of its set, and print the verdict."""
     if not args.set:
-        raise CommandError("Name the set that the predictions are for with --set.", USAGE)
+        raise CommandError("Use --set to name the evaluation set of the predictions.", USAGE)
     if not Path(args.predictions).exists():
-        raise CommandError(f"There is no file {args.predictions}.", USAGE)
-    _refuse_missing("The check", CHECK_PACKAGES)
+        raise CommandError(f"File not found: {args.predictions}.", USAGE)
+    refuse_missing("The check", CHECK_PACKAGES)
     client = open_client(args)
     with TemporaryDirectory() as name:
         config = Path(name, "task.yaml")
@@ -116,44 +124,42 @@ def _test_predictions(args: argparse.Namespace) -> int:
 
 
 def _build_refusal(report: dict[str, Any]) -> CommandError:
-    """Return the error for a negative report; print the model's log."""
+    """Print the model's log, and return the error for a negative report."""
     if report["log"]:
-        print_note(f"The end of the model's log:\n{report['log'].rstrip()}")
+        print_note(f"Last lines of the model's log:\n{report['log'].rstrip()}")
     # This machine failed, so nothing is known about the model.
     is_our_fault = report["outcome"] == "infrastructure"
     return CommandError(report["message"], USAGE if is_our_fault else FAILED, report)
 
 
 def _refuse_unfit_machine(args: argparse.Namespace) -> None:
-    """Raise CommandError if this machine lacks something that the check needs."""
+    """Raise CommandError if this machine cannot run the check."""
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
     # Without Docker the sandbox needs Linux' own limits.
     if not in_docker and sys.platform != "linux":
         raise CommandError(
-            "A folder is checked here on Linux only. The server checks it when you submit it.",
+            "Folders can be checked only on Linux. The server checks it when you submit it.",
             USAGE,
         )
     lead = "The check"
     if not is_folder:
-        lead = f"There is no folder {args.model}. If it is an image, the check"
-    _refuse_missing(lead, CHECK_PACKAGES + (("docker",) if in_docker else HARNESS_PACKAGES))
+        lead = f"{args.model} is not a folder. If it is an image, the check"
+    refuse_missing(lead, CHECK_PACKAGES + (("docker",) if in_docker else HARNESS_PACKAGES))
 
 
-def _refuse_missing(lead: str, package_names: Sequence[str]) -> None:
-    """Raise CommandError if packages are missing. lead: the beginning of its message."""
+def refuse_missing(lead: str, package_names: Sequence[str]) -> None:
+    """Raise CommandError if packages are missing. lead: the beginning of the message."""
     missing_names = [name for name in package_names if find_spec(name) is None]
     if missing_names:
-        raise CommandError(
-            f"{lead} lacks {', '.join(missing_names)} on this machine. {INSTALL_HINT}", USAGE
-        )
+        raise CommandError(f"{lead} needs {', '.join(missing_names)}. {INSTALL_HINT}", USAGE)
 
 
 @contextmanager
 def _copy_submitted_files(model: str) -> Iterator[str]:
-    """Yield the path of a copy of the files that `dynabench submit` would send.
+    """Yield the path of a copy of the files that `dynabench submit` would send from a folder.
 
-    An image name is yielded unchanged.
+    Yield `model` unchanged if it is not a folder but an image name.
     """
     folder = Path(model)
     if not folder.is_dir():
@@ -164,22 +170,22 @@ def _copy_submitted_files(model: str) -> Iterator[str]:
     for path in sorted(set(folder.iterdir()) - set(files)):
         if not path.name.startswith("."):
             # Often code, which the server would not run.
-            print_note(f"{path.name} is left out when the folder is submitted.")
+            print_note(f"{path.name} won't be submitted.")
     with TemporaryDirectory() as name:
         # Unlike the temporary folder, other users may read this one, such as the sandbox's.
-        copy = Path(name, "model")
-        copy.mkdir()
+        copied_folder = Path(name, "model")
+        copied_folder.mkdir()
         for path in files:
-            shutil.copyfile(path, copy / path.name)
-        yield str(copy)
+            shutil.copyfile(path, copied_folder / path.name)
+        yield str(copied_folder)
 
 
 def _refuse_dockerfile(folder: Path) -> None:
     """Raise CommandError if the folder contains a Dockerfile."""
     if (folder / "Dockerfile").exists():
         raise CommandError(
-            f"{folder} makes an image. Build it and test that: docker build -t name:1 {folder}; "
-            "then: dynabench test name:1",
+            f"{folder} contains a Dockerfile. Build the image and test it: docker build -t "
+            f"name:1 {folder} && dynabench test name:1",
             USAGE,
         )
 
@@ -187,7 +193,8 @@ def _refuse_dockerfile(folder: Path) -> None:
 def check_folder(client: DynabenchClient, task: str, model: str) -> None:
     """Raise CommandError if the server would refuse the folder without running the model.
 
-    Does nothing if this machine cannot tell. `test` makes the same check first.
+    Do nothing if this machine lacks the packages for the check. The command `test` makes the same
+    check first.
     """
     if not Path(model).is_dir():
         return
@@ -210,9 +217,9 @@ def check_folder(client: DynabenchClient, task: str, model: str) -> None:
 def _run_check(*arguments: str) -> dict[str, Any]:
     """Run the server's check in a separate process and return its report.
 
-    Raises CommandError if it wrote no report.
+    Raises CommandError if the process wrote no report.
     """
-    print_note("Checking it as the server does …")
+    print_note("Running the server's check …")
     root = find_server_modules()
     # `evaluation` is no package of the client, so its folder becomes the process's path.
     process = subprocess.run(
@@ -227,15 +234,17 @@ def _run_check(*arguments: str) -> dict[str, Any]:
         report: dict[str, Any] = json.loads(process.stdout)
     except ValueError:
         errors = process.stderr.strip().splitlines()
-        last = errors[-1] if errors else f"it ended with {process.returncode}"
-        raise CommandError(f"The check could not be made ({last}). {INSTALL_HINT}", USAGE) from None
+        last_line = errors[-1] if errors else f"exit code {process.returncode}"
+        raise CommandError(
+            f"The check failed to run ({last_line}). {INSTALL_HINT}", USAGE
+        ) from None
     return report
 
 
 def find_server_modules() -> Path:
     """Return the folder of the server's modules, in the wheel or in a checkout."""
-    carried = Path(__file__).parents[2] / "_server"
-    return carried if carried.is_dir() else Path(__file__).parents[3]
+    bundled_folder = Path(__file__).parents[2] / "_server"
+    return bundled_folder if bundled_folder.is_dir() else Path(__file__).parents[3]
 
 
 def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
@@ -245,11 +254,11 @@ def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
         f"  {number}  {_format_answer(each)}" for number, each in enumerate(report["answers"], 1)
     ]
     lines += [f"Note: {warning}" for warning in report["warnings"]]
-    use = f"{report['seconds']:.1f} s"
+    usage = f"{report['seconds']:.1f} s"
     memory = report["peak_bytes"]
     if memory:  # not every runner measures it
-        use += f", {memory / 2**30:.2f} GiB of memory"
-    lines.append(f"Runner {report['runner']}: {use}.")
+        usage += f", {memory / 2**30:.2f} GiB of memory"
+    lines.append(f"Runner {report['runner']}: {usage}.")
     return "\n".join(lines)
 
 

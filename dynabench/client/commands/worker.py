@@ -1,4 +1,4 @@
-"""`dynabench worker`: evaluates one's own models on this machine, by leases of the site."""
+"""`dynabench worker`: evaluates your own models on this machine, under leases from the site."""
 
 import argparse
 import json
@@ -24,28 +24,32 @@ from dynabench.client.commands.shared import (
 from dynabench.client.commands.test import find_server_modules
 from dynabench.client.errors import DynabenchError, NotFound, Refused
 
-KEEP_SECONDS = 20.0
-"""Time between two renewals of a lease, which lasts two minutes."""
-WAIT_SECONDS = 15.0
-"""Time until the site is asked again whether a run waits."""
+RENEWAL_SECONDS = 20.0
+"""The seconds between two renewals of a lease, which lasts two minutes."""
+POLL_SECONDS = 15.0
+"""The seconds until the site is asked again whether a run is waiting."""
 
 
-def add(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "worker", work, "evaluate your models of a task on this machine")
-    parser.add_argument("task", help="the task's code, whose owners let you")
-    parser.add_argument("--url", dest="server", metavar="URL", help="as --server")
-    parser.add_argument("--model", help="only this model, by its id")
-    parser.add_argument("--set", help="only this evaluation set, by its name")
-    parser.add_argument("--key-file", type=Path, help="holds the key; else DYNABENCH_API_KEY")
-    parser.add_argument(
-        "--runner", choices=("docker", "process"), help="default: docker where it answers"
+    parser = add_command(
+        commands, "worker", run_worker, "evaluate your models of a task on this machine"
     )
-    parser.add_argument("--once", action="store_true", help="end when nothing waits")
+    parser.add_argument("task", help="the task's code; its owners must allow you")
+    parser.add_argument("--url", dest="server", metavar="URL", help="same as --server")
+    parser.add_argument("--model", help="evaluate only the model with this ID")
+    parser.add_argument("--set", help="evaluate only this evaluation set")
+    parser.add_argument(
+        "--key-file", type=Path, help="file with the API token; default: DYNABENCH_API_KEY"
+    )
+    parser.add_argument(
+        "--runner", choices=("docker", "process"), help="default: docker if it is running"
+    )
+    parser.add_argument("--once", action="store_true", help="stop when no evaluation is waiting")
 
 
-def work(args: argparse.Namespace) -> int:
-    """Lease runs one after the other and evaluate each."""
+def run_worker(args: argparse.Namespace) -> int:
+    """Lease runs one after another and evaluate each; with --once, stop when none is waiting."""
     if not (find_server_modules() / "evaluation/isolation/inference/leased.py").is_file():
         raise CommandError("This client was built without the server's sandbox.", USAGE)
     key = None
@@ -59,14 +63,14 @@ def work(args: argparse.Namespace) -> int:
         elif args.once:
             return 0
         else:
-            time.sleep(WAIT_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
     """Evaluate a leased run and send the answers; print a note if the lease is lost.
 
     1. Download the model and the inputs.
-    2. Run the model in the sandbox (`_run`).
+    2. Run the model in the sandbox (`_run_model`).
     3. Send its answers, if any, and how it ended.
     """
     token = str(lease["token"])
@@ -74,32 +78,32 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
     with TemporaryDirectory(prefix="dynabench-worker-") as name:
         folder = Path(name)
         try:
-            with _keep_lease(client, token):
+            with _renew_lease_regularly(client, token):
                 client.fetch_lease(token, folder)
             report = _run_model(client, lease, folder, runner)
             ending = report["ending"]
             # A model that failed has no answers: only how it ended is sent.
             answers = folder / "answers.jsonl" if ending["outcome"] == "ok" else None
-            with _keep_lease(client, token):
+            with _renew_lease_regularly(client, token):
                 client.end_lease(token, answers, report["runner"], ending)
-        except (NotFound, Refused) as lost:
-            print_note(f"The lease is lost: {lost}")
+        except (NotFound, Refused) as error:
+            print_note(f"This evaluation was taken away: {error}")
             return
     print_note(f"Ended: {ending['outcome']}. {ending['sentence']}".rstrip())
 
 
 @contextmanager
-def _keep_lease(client: DynabenchClient, token: str) -> Iterator[None]:
+def _renew_lease_regularly(client: DynabenchClient, token: str) -> Iterator[None]:
     """Renew the lease during the block, in which large files are downloaded or uploaded."""
     end_event = threading.Event()
 
-    def keep() -> None:
-        while not end_event.wait(KEEP_SECONDS):
+    def renew_regularly() -> None:
+        while not end_event.wait(RENEWAL_SECONDS):
             # Where the lease is lost, the server refuses the files themselves.
             with suppress(DynabenchError):
                 client.keep_lease(token)
 
-    threading.Thread(target=keep, daemon=True).start()
+    threading.Thread(target=renew_regularly, daemon=True).start()
     try:
         yield
     finally:
@@ -130,7 +134,7 @@ def _run_model(client: DynabenchClient, lease: Any, folder: Path, runner: str | 
     with _start_process(command) as process:
         while True:
             try:
-                output, _ = process.communicate(timeout=KEEP_SECONDS)
+                output, _ = process.communicate(timeout=RENEWAL_SECONDS)
             except subprocess.TimeoutExpired:
                 # Raises where the lease is lost, which ends the process, too.
                 client.keep_lease(lease["token"])
@@ -145,7 +149,7 @@ def _run_model(client: DynabenchClient, lease: Any, folder: Path, runner: str | 
 
 @contextmanager
 def _start_process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process for the server's sandbox, which ends with the block."""
+    """Yield a process that runs the server's sandbox. It ends with the block."""
     root = find_server_modules()
     environment = dict(os.environ)
     # A model that leaves its sandbox must find no key.

@@ -1,1 +1,1 @@
-"""The owners' pages on which a round is set up: contexts, targets, people, and what is missing."""
+"""The owners' pages for setting up a round: contexts, targets, people, and what is missing."""

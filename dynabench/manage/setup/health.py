@@ -1,4 +1,4 @@
-"""The owners' page of a target's health: answers, latency, errors, versions, three texts."""
+"""The owners' page of a target's health: answers, latency, errors, versions, and a test."""
 
 from statistics import median, quantiles
 from typing import Any
@@ -12,9 +12,9 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import TargetOutput
-from core.accounts.people import person
-from core.web.htmx import htmx_partial
-from core.web.lists import rows_after
+from core.accounts.people import get_person
+from core.web.htmx import is_htmx_partial
+from core.web.lists import select_rows_after
 from core.web.throttles import is_used_up
 from dynabench.manage.access import find_owned_task
 from tasks.config.schema import TaskConfig
@@ -25,23 +25,25 @@ from tasks.targets.send_test import NoAnswer, send_test
 from tasks.targets.three_texts import TEXT_COUNT, ask_three_texts, build_samples
 
 PAGE_SIZE = 20
-"""Answers on a page."""
+"""The number of answers on a page."""
 MEDIAN_SAMPLE_SIZE = 200
-"""How many of the latest answers the seconds are of."""
+"""The number of latest answers from which the median latency is computed."""
 SHOWN_DAYS = 14
 
 
-TOO_MANY_MESSAGE = gettext_noop("You have sent many tests. Go on in an hour.")
+TOO_MANY_TESTS_MESSAGE = gettext_noop(
+    "You've reached the hourly limit of tests. Try again in an hour."
+)
 
 
 @require_http_methods(["GET", "POST"])
-def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+def show_target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show a target's recent answers. Editors can send it three texts, outside any transaction.
 
     htmx sends one request per text, so that each answer appears when it arrives.
     """
-    may = can_edit if request.method == "POST" else can_manage
-    task = find_owned_task(request, code, may)
+    permission_check = can_edit if request.method == "POST" else can_manage
+    task = find_owned_task(request, code, permission_check)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     values: dict[str, Any] = {"task": task, "target": target}
     # One of the requests by which htmx asks for each answer by itself.
@@ -50,16 +52,16 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         return render(request, "own/setup/target_health.html#rows", values)
     values |= {**_build_health_values(request, target), "can_edit": can_edit(request.user, task)}
     values["uses"], values["planned"] = _find_rounds(target)
-    if request.method == "POST" and htmx_partial(request):
+    if request.method == "POST" and is_htmx_partial(request):
         # The page comes at once, with the row that asks for the first answer.
-        values |= {"is_tested": True, "following": _find_text(target, 0)}
+        values |= {"is_tested": True, "following": _build_text_values(target, 0)}
     elif request.method == "POST":
         values |= _test_all_texts(request, target)
     return render(request, "own/setup/target_health.html", values)
 
 
 def _find_rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
-    """Return (the rounds that use the target, one planned round that could use it or None).
+    """Return (the rounds that use the target, a planned round that could use it, or None).
 
     One query.
     """
@@ -76,42 +78,48 @@ def _find_rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
 
 
 def _test_all_texts(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
-    """Send all three texts and return the rows of their answers."""
-    if is_used_up("test", person(request).pk):
-        messages.error(request, _(TOO_MANY_MESSAGE))
+    """Send all three test texts and return the template's values with the answers.
+
+    If the hourly limit is reached, shows a message and returns {}.
+    """
+    if is_used_up("test", get_person(request).pk):
+        messages.error(request, _(TOO_MANY_TESTS_MESSAGE))
         return {}
     try:
         answer_rows = [
-            _build_row(target.task.config, *answer) for answer in ask_three_texts(target)
+            _build_answer_row(target.task.config, *answer) for answer in ask_three_texts(target)
         ]
     except NoAnswer as error:
-        return {"failure": str(error), "detail": error.more}
+        return {"failure": str(error), "detail": error.extra_detail}
     return {"is_tested": True, "answered": answer_rows}
 
 
 def _test_one_text(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
-    """Send one text and return the row of its answer, and the next text. Raises Http404."""
+    """Send one test text and return the template's values with its answer and the next text.
+
+    Raises Http404 for a number without a text.
+    """
     known_numbers = {str(number): number for number in range(TEXT_COUNT)}
     number = known_numbers.get(request.GET["text"], TEXT_COUNT)  # TEXT_COUNT: behind the last one
-    next_text = _find_text(target, number)
+    next_text = _build_text_values(target, number)
     if next_text is None:
         raise Http404
     inputs, config = next_text["inputs"], target.task.config
-    if is_used_up("test", person(request).pk):
-        return {"answered": [{"texts": next_text["texts"], "failure": _(TOO_MANY_MESSAGE)}]}
+    if is_used_up("test", get_person(request).pk):
+        return {"answered": [{"texts": next_text["texts"], "failure": _(TOO_MANY_TESTS_MESSAGE)}]}
     try:
         answer: Any = send_test(target, inputs)
     except NoAnswer as error:
         # A failure is a row, too: the other texts are sent all the same.
         answer = error
     return {
-        "answered": [_build_row(config, inputs, answer)],
-        "following": _find_text(target, number + 1),
+        "answered": [_build_answer_row(config, inputs, answer)],
+        "following": _build_text_values(target, number + 1),
     }
 
 
-def _find_text(target: TargetModel, number: int) -> dict[str, Any] | None:
-    """Return the test text with this number, or None after the last one."""
+def _build_text_values(target: TargetModel, number: int) -> dict[str, Any] | None:
+    """Return the template's values for the test text with this number; None after the last one."""
     texts = build_samples(target.task)
     if number >= len(texts):
         return None
@@ -123,11 +131,11 @@ def _display_texts(config: TaskConfig, inputs: Any) -> dict[str, Any]:
     return {"texts": [config.display(name, value) for name, value in inputs.items()]}
 
 
-def _build_row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
-    """Return a test text with its answer, or with the reason why there is none."""
+def _build_answer_row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
+    """Return the template's values for a test text with its answer, or why it has none."""
     texts = _display_texts(config, inputs)
     if isinstance(answer, NoAnswer):
-        return {**texts, "failure": str(answer), "detail": answer.more}
+        return {**texts, "failure": str(answer), "detail": answer.extra_detail}
     answers = [config.display(name, value) for name, value in answer.output.items()]
     return {**texts, "said": answers, "seconds": answer.seconds}
 
@@ -142,7 +150,9 @@ def _build_health_values(request: HttpRequest, target: TargetModel) -> dict[str,
         p95_seconds = quantiles(seconds, n=20)[-1]
     calls = target.uses.values("day").annotate(requests=Sum("requests")).order_by("-day")
     return {
-        "page": rows_after(request, rows.select_related("example", "version"), size=PAGE_SIZE),
+        "page": select_rows_after(
+            request, rows.select_related("example", "version"), size=PAGE_SIZE
+        ),
         "counted": len(seconds),
         "median": median_seconds,
         "p95": p95_seconds,

@@ -1,4 +1,4 @@
-"""The dashboard's list of what a task lacks before its first round opens."""
+"""The dashboard's list of what a task needs before its first round opens."""
 
 from typing import Any, NamedTuple
 
@@ -14,26 +14,33 @@ from tasks.rounds.launch import Preparation, find_gaps
 from tasks.selectors import PLANNED_STATES
 
 GAP_WORDS = {
-    "rows": gettext_noop("Import the rows to be judged. People can judge them at once."),
-    "contexts": gettext_noop("The round has no contexts, the texts that people write about."),
-    "one_target": gettext_noop("People talk to one model: the round needs exactly one target."),
-    "target": gettext_noop("The round has no target, so it only collects: nobody can be fooled."),
-    "instructions": gettext_noop("There are no instructions."),
-    "examples": gettext_noop("The page of the task shows no good example."),
+    "rows": gettext_noop("Import the rows to judge. People can start judging at once."),
+    "contexts": gettext_noop("Add texts to the round. People write about these texts."),
+    "one_target": gettext_noop("Choose exactly one model. People judge its answers."),
+    "target": gettext_noop(
+        "Choose a model to fool. Without one, the round only collects examples."
+    ),
+    "instructions": gettext_noop("Add instructions for writers."),
+    "examples": gettext_noop("Add a good example for the task's page."),
     "judges": gettext_noop(
-        "Judges needed to decide: %(needed)d, besides the author. Members who can judge: "
-        "%(judges)d. Invite people, or judge blind yourself."
+        "Judges needed per example, besides the author: %(needed)d. Members who can "
+        "judge: %(judges)d. Invite people, or turn on blind judging to judge examples "
+        "yourself."
     ),
     "row_judges": gettext_noop(
-        "Judges needed to decide: %(needed)d. Members who can judge: %(judges)d. Invite people, or "
-        "judge blind yourself."
+        "Judges needed per row: %(needed)d. Members who can judge: %(judges)d. Invite "
+        "people, or turn on blind judging to judge rows yourself."
     ),
 }
 CONFIG_GAPS = ("instructions", "examples")
 
 
-class MissingThing(NamedTuple):
-    """A missing part of a task, with the page where it is added and whether it is required."""
+class MissingPart(NamedTuple):
+    """Something that a task lacks.
+
+    gap: its key. url: the page where it is added. is_needed: whether the round cannot open without
+    it.
+    """
 
     gap: str
     words: str
@@ -42,9 +49,10 @@ class MissingThing(NamedTuple):
 
 
 def build_launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
-    """Return the values of own/setup/_launch.html.
+    """Return the values of the template own/setup/_launch.html.
 
-    Empty if a round was opened, for an arena, and for people who may not edit the task.
+    The dictionary is empty without a planned round, after a round was opened, and for an arena. It
+    is also empty for people who may not edit the task.
     """
     is_arena = task.config.kind == "arena"
     was_opened = any(round.state not in PLANNED_STATES for round in rounds)
@@ -58,7 +66,7 @@ def build_launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> 
     lines, may_open = [], True
     for gap in find_gaps(task.config, preparation):
         words = _describe_gap(gap.name, task, preparation)
-        lines.append(MissingThing(gap.name, words, _build_gap_url(gap.name, round), gap.is_needed))
+        lines.append(MissingPart(gap.name, words, _build_gap_url(gap.name, round), gap.is_needed))
         if gap.is_needed:
             may_open = False
     return {"launch": lines, "first": round, "may_open": may_open}
@@ -67,7 +75,7 @@ def build_launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> 
 def _measure_preparation(task: Task, round: Round) -> Preparation:
     judges = None  # not known: everybody may judge in a task that everybody sees
     if not task.is_visible:
-        members = task.members.colleagues().standing()
+        members = task.members.select_colleagues().select_effective()
         judges = members.filter(Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)).count()
     contexts = Context.objects.filter(round=round, is_retired=False).count()
     return Preparation(contexts, round.round_targets.count(), judges)
@@ -76,8 +84,8 @@ def _measure_preparation(task: Task, round: Round) -> Preparation:
 def _describe_gap(gap: str, task: Task, preparation: Preparation) -> str:
     if gap != "judges":
         return _(GAP_WORDS[gap])
-    numbers = {"needed": task.config.validation.votes.needed, "judges": preparation.judges}
-    if task.config.judges_rows:  # nobody wrote the rows, so there is no author to leave out
+    numbers = {"needed": task.config.validation.votes.needed, "judges": preparation.judge_count}
+    if task.config.has_rows_to_judge:  # nobody wrote the rows, so there is no author to leave out
         gap = "row_judges"
     return _(GAP_WORDS[gap]) % numbers
 

@@ -1,4 +1,4 @@
-"""The owners' pages of a task's targets: the list, their settings, a test."""
+"""The owners' pages of a task's targets: the list, their settings, and a test."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.core.validators import RegexValidator
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,66 +14,79 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from core.accounts.models import User
-from core.accounts.people import person
-from core.web.htmx import form_status
-from core.web.refusals import as_form_error, as_message
+from core.accounts.people import get_person
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error, show_as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import build_attention_values, find_owned_task
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, list_fixed_settings
-from tasks.rounds.services import add_where_missing
+from tasks.rounds.services import add_target_to_planned_round
 from tasks.targets.contact_pages import show_contact
-from tasks.targets.forms import InputForm, SettingsForm
+from tasks.targets.forms import (
+    MAX_SECRET_CHARS,
+    SECRET_VALIDATOR,
+    InputForm,
+    SettingsForm,
+)
 from tasks.targets.send_test import NoAnswer, format_answer, send_test
 from tasks.targets.services import add_target, change_target, delete_target
 
-SECRET_VALIDATOR = RegexValidator(
-    r"^[!-~]+$", gettext_lazy("Letters, digits and signs, without spaces.")
-)
 FIELD_WORDS = {
-    "name": (gettext_lazy("Name"), gettext_lazy("Small letters, digits and hyphens. It stays.")),
-    "adapter": (gettext_lazy("Adapter"), gettext_lazy("How the model is asked.")),
-    "url": (gettext_lazy("Address"), gettext_lazy("Empty: this site's model server loads it.")),
+    "name": (
+        gettext_lazy("Name"),
+        gettext_lazy("Lowercase letters, numbers, hyphens. You can't change it later."),
+    ),
+    "adapter": (
+        gettext_lazy("Adapter"),
+        gettext_lazy("The protocol for sending requests to the model."),
+    ),
+    "url": (
+        gettext_lazy("URL"),
+        gettext_lazy("Leave empty if this site's model server loads the model."),
+    ),
     "source": (
         gettext_lazy("Source"),
-        gettext_lazy("What the model server loads: a hub id, or package:NAME."),
+        gettext_lazy("What the model server loads: a Hugging Face model ID, or package:NAME."),
     ),
     # Translators: noun: a version on the hub
-    "revision": (gettext_lazy("Revision"), gettext_lazy("Of a hub id: a commit.")),
+    "revision": (gettext_lazy("Revision"), gettext_lazy("The commit of a Hugging Face model.")),
     # Translators: noun: settings of an adapter
-    "options": (gettext_lazy("Options"), gettext_lazy("Of the adapter, as JSON.")),
+    "options": (gettext_lazy("Options"), gettext_lazy("Adapter options, as JSON.")),
     "serving": (
         # Translators: noun: how a model server runs the model
         gettext_lazy("Serving"),
-        gettext_lazy("How the model server loads it, as JSON: backend, precision, fields, labels."),
+        gettext_lazy("Loading options, as JSON: backend, precision, fields, labels."),
     ),
     "secret_env": (
         # Translators: noun: a key that only the owner knows
         gettext_lazy("Secret"),
-        gettext_lazy("The environment variable that holds it."),
+        gettext_lazy("Name of the environment variable with the secret."),
     ),
 }
 
 
 class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form for the settings of a model at a URL, limited to those that the person may change."""
+    """A form with the settings of a model at a URL, limited to what the person may change."""
 
     secret = forms.CharField(
-        label=gettext_lazy("Secret of the address"),
+        label=gettext_lazy("API key"),
         required=False,
-        max_length=500,
+        max_length=MAX_SECRET_CHARS,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         validators=[SECRET_VALIDATOR],
         help_text=gettext_lazy(
-            "Sent as a bearer token, over https. It is stored encrypted and never shown again. "
-            "Give it again with another address, adapter or option."
+            "Sent as a bearer token over https and stored encrypted. Enter it again if you "
+            "change the URL, adapter or options."
         ),
     )
-    forget_secret = forms.BooleanField(label=gettext_lazy("Forget its secret"), required=False)
+    forget_secret = forms.BooleanField(
+        label=gettext_lazy("Delete the stored secret"), required=False
+    )
 
     def __init__(self, user: User, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        limit_settings(self, user)
+        limit_fields(self, user)
         # The secret of a variable is the operator's; a second one would never be used.
         if self.instance.secret_env:
             del self.fields["secret"]
@@ -84,13 +96,16 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("secret") and (values.get("secret_env") or not values.get("url")):
-            self.add_error("secret", _("A secret goes with an address, and without a variable."))
+            self.add_error(
+                "secret",
+                _("To use an API key, enter the model's URL and leave “Secret” empty."),
+            )
         if values.get("secret") or values.get("forget_secret"):
             self.instance.sealed_secret = ""  # it is not read again, should it be unreadable
         return values
 
-    def settings_in(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the named settings, and the secret if it is entered or deleted."""
+    def read_settings(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the named settings, and `secret` if one was entered; "" if it is to be deleted."""
         values = self.cleaned_data
         chosen_settings = {}
         for name in names:
@@ -113,11 +128,11 @@ class TargetSettings(SecretForm, SettingsForm):
             del self.fields["gpus"]
 
 
-def limit_settings(form: SecretForm, user: User) -> None:
+def limit_fields(form: SecretForm, user: User) -> None:
     """Remove the fields that the person may not change, and label the others."""
-    existing = form.instance if form.instance.pk else None
+    existing_target = form.instance if form.instance.pk else None
     # Such as a variable with a secret, which only administrators tie to an address.
-    for name in list_fixed_settings(user, existing):
+    for name in list_fixed_settings(user, existing_target):
         form.fields.pop(name, None)
     for name, field in form.fields.items():
         if name in FIELD_WORDS:
@@ -127,57 +142,61 @@ def limit_settings(form: SecretForm, user: User) -> None:
 
 
 @require_safe
-def targets(request: HttpRequest, code: str) -> HttpResponse:
+def show_targets(request: HttpRequest, code: str) -> HttpResponse:
     """Show all targets of the task."""
     task = find_owned_task(request, code, can_manage)
-    rows = task.targets.annotate(rounds_in_all=Count("rounds"))
-    values = {"task": task, "targets": rows, "can_edit": can_edit(request.user, task)}
+    targets = list(task.targets.annotate(rounds_in_all=Count("rounds")))
+    values = {
+        "task": task,
+        "targets": targets,
+        # Before the first contact, the column would be empty.
+        "has_contacts": any(target.contact_at for target in targets),
+        "can_edit": can_edit(request.user, task),
+    }
     values |= build_attention_values(request, task)
     return render(request, "own/setup/targets.html", values)
 
 
 @require_http_methods(["GET", "POST"])
-def target_add(request: HttpRequest, code: str) -> HttpResponse:
-    """Register a target; the next page sends it a test."""
+def add_new_target(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the form for a new target, and register it. The next page tests it."""
     task = find_owned_task(request, code, can_edit)
-    user = person(request)
+    user = get_person(request)
     form = TargetSettings(user, request.POST or None, instance=TargetModel(task=task))
     if form.is_valid():
-        with as_form_error(form):
-            target = add_target(task=task, actor=user, fields=form.settings_in(form.fields))
-            show_registered(request, target)
+        with show_as_form_error(form):
+            target = add_target(task=task, actor=user, fields=form.read_settings(form.fields))
+            show_target_added(request, target)
             return redirect("own:target-test", code, target.pk)
     return _show_form(request, task, form)
 
 
-def show_registered(request: HttpRequest, target: TargetModel) -> None:
-    """Use a new target in a planned round without one, and show the round and the test's result."""
-    round = add_where_missing(target=target, actor=person(request))
+def show_target_added(request: HttpRequest, target: TargetModel) -> None:
+    """Use a new target in a planned round that has none, and show messages about it."""
+    round = add_target_to_planned_round(target=target, actor=get_person(request))
     if round:
-        message = _("The target %(name)s is registered. Round %(number)d uses it.")
+        message = _("Model %(name)s added. Round %(number)d uses it.")
         messages.success(request, message % {"name": target.name, "number": round.number})
     else:
-        message = _(
-            "The target %(name)s is registered. Send it a test, then choose it for a round."
-        )
+        message = _("Model %(name)s added. Send it a test, then choose it for a round.")
         messages.success(request, message % {"name": target.name})
     show_contact(request, target)
 
 
 @require_http_methods(["GET", "POST"])
-def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+def edit_target(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Show the form for a target's settings. A POST changes them."""
     task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
-    user = person(request)
+    user = get_person(request)
     form = TargetSettings(user, request.POST or None, instance=target)
     if form.is_valid():
-        with as_form_error(form):
+        with show_as_form_error(form):
             changed_target = change_target(
                 # Only what was changed, so that two editors do not undo each other's fields.
                 target=target,
                 actor=user,
-                fields=form.settings_in(form.changed_data),
+                fields=form.read_settings(form.changed_data),
             )
             messages.success(request, _("Saved."))
             show_contact(request, changed_target)
@@ -186,35 +205,38 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+def delete_unused_target(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Ask for confirmation to delete an unused target. A POST deletes it."""
     task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets, pk=pk)
     if request.method == "POST":
-        with as_message(request):
-            delete_target(target=target, actor=person(request))
-            messages.success(request, _("The target %(name)s is deleted.") % {"name": target.name})
+        with show_as_message(request):
+            delete_target(target=target, actor=get_person(request))
+            messages.success(request, _("Model %(name)s deleted.") % {"name": target.name})
         return redirect("own:targets", code)
     return render(request, "own/setup/target_delete.html", {"task": task, "target": target})
 
 
 @require_http_methods(["GET", "POST"])
-def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Send one input to the target, outside any transaction, and show the answer."""
+def show_target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Show the form for one input; send the input to the target and show the answer.
+
+    The target is asked outside any transaction.
+    """
     task = find_owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     form = InputForm(target, request.POST or None)
     values: dict[str, Any] = {"task": task, "target": target, "form": form}
-    if form.is_valid() and is_used_up("test", person(request).pk):
-        form.add_error(None, _("You have sent many tests. Go on in an hour."))
+    if form.is_valid() and is_used_up("test", get_person(request).pk):
+        form.add_error(None, _("You've reached the hourly limit of tests. Try again in an hour."))
     elif form.is_valid():
         try:
             values |= format_answer(send_test(target, form.cleaned_data))
         except NoAnswer as error:
-            values |= {"failure": str(error), "detail": error.more}
-    return render(request, "own/setup/target_test.html", values, status=form_status(form))
+            values |= {"failure": str(error), "detail": error.extra_detail}
+    return render(request, "own/setup/target_test.html", values, status=get_form_status(form))
 
 
 def _show_form(request: HttpRequest, task: Task, form: TargetSettings) -> HttpResponse:
     values = {"task": task, "target": form.instance, "form": form}
-    return render(request, "own/setup/target_form.html", values, status=form_status(form))
+    return render(request, "own/setup/target_form.html", values, status=get_form_status(form))

@@ -1,4 +1,4 @@
-"""The owners' page that takes examples with answers from other tools: see, then store."""
+"""The owners' page for importing answered examples from other tools, after a preview."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from core.accounts.people import person
-from core.web.bodies import FORM_BYTES, takes
-from core.web.htmx import form_status
-from core.web.refusals import as_form_error, as_message
+from core.accounts.people import get_person
+from core.web.bodies import FORM_BYTES, limit_body
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.manage.access import find_owned_round
-from tasks.contexts.uploads import MAX_BYTES, UploadGone, find_upload, store_upload
+from tasks.contexts.uploads import MAX_BYTES, UploadExpired, find_upload, store_upload
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import can_edit
 from validation.imports.tool_files import (
-    HISTORY,
+    HISTORY_LAYOUT,
     LAYOUTS,
     ImportResult,
     ReadOptions,
@@ -28,48 +28,56 @@ from validation.imports.tool_files import (
 )
 
 TOOL_TITLES = {
-    "dynabench": gettext_lazy("A round that Dynabench exported"),
+    "dynabench": gettext_lazy("Round exported from Dynabench"),
     "argilla": "Argilla",
     "doccano": "doccano",
     "label_studio": "Label Studio",
     "potato": "Potato",
-    HISTORY: gettext_lazy("JSON lines with one example and its votes each"),
+    "opentelemetry": gettext_lazy("Traces from OpenTelemetry (OTLP JSON)"),
+    "langfuse": gettext_lazy("Traces from Langfuse"),
+    "inspect_logs": gettext_lazy("Logs from Inspect"),
+    "atif": gettext_lazy("Agent trajectories (ATIF)"),
+    HISTORY_LAYOUT: gettext_lazy("JSON lines, one example with its votes per line"),
 }
-TOOLS_FIRST = list(TOOL_TITLES) + sorted(LAYOUTS - TOOL_TITLES.keys())
+LAYOUT_NAMES = list(TOOL_TITLES) + sorted(LAYOUTS - TOOL_TITLES.keys())
 
 
 class ToolForm(forms.Form):
-    """A form for a file of another tool and the way to read it."""
+    """A form for a file from another tool, and how to read it."""
 
     layout = forms.ChoiceField(
-        label=gettext_lazy("Where the file is from"),
-        choices=[(name, TOOL_TITLES.get(name, name)) for name in TOOLS_FIRST],
+        label=gettext_lazy("File format"),
+        choices=[(name, TOOL_TITLES.get(name, name)) for name in LAYOUT_NAMES],
     )
     file = forms.FileField(
         label=gettext_lazy("File"),
-        help_text=gettext_lazy("As the tool exported it, also packed. Maximum 20 MB."),
+        help_text=gettext_lazy("The exported file, compressed or not. Maximum 20 MB."),
     )
     question = forms.CharField(
         label=gettext_lazy("Question"),
         max_length=200,
         required=False,
-        help_text=gettext_lazy("Whose answers are the votes, where a tool asked several."),
+        help_text=gettext_lazy(
+            "If the tool asked several questions, enter the question whose answers are the votes."
+        ),
     )
     judge = forms.BooleanField(
-        label=gettext_lazy("People judge these examples here"),
+        label=gettext_lazy("Let people judge these examples here"),
         required=False,
-        help_text=gettext_lazy("They are added to the queue, and answers in the file count too."),
+        help_text=gettext_lazy("We add them to the queue. Answers in the file count as votes too."),
     )
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         if file.size > MAX_BYTES:
-            raise forms.ValidationError(_("The file is larger than 20 MB. Split it."))
+            raise forms.ValidationError(
+                _("The file is larger than 20 MB. Split it into smaller files.")
+            )
         return file
 
     @property
-    def reading(self) -> ReadOptions:
-        """Return the file's layout, the question to read, and whether people judge its examples."""
+    def read_options(self) -> ReadOptions:
+        """Return how to read the file: its layout, the question, and whether people judge."""
         values = self.cleaned_data
         return ReadOptions(values["layout"], values["question"], values["judge"])
 
@@ -81,9 +89,9 @@ class StoreForm(ToolForm):
     ticket = forms.CharField()
 
 
-@takes(MAX_BYTES + FORM_BYTES)
+@limit_body(MAX_BYTES + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
-def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
+def show_tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the upload form; after an upload, show a preview. Stores no examples."""
     round = find_owned_round(request, code, number, can_edit)
     form = ToolForm()
@@ -92,47 +100,47 @@ def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
     preview: dict[str, Any] = {}
     if form.is_valid():
         file = form.cleaned_data["file"]
-        with as_form_error(form, FileError, field="file"):
+        with show_as_form_error(form, FileError, field="file"):
             ticket = store_upload(
-                chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
+                chunks=file.chunks(), file_name=file.name, round=round, user=get_person(request)
             )
             # The whole import in a transaction that is rolled back: what it shows is what storing
             # does.
-            brought = _import(request, round, ticket, form.reading, dry_run=True)
-            preview = {"brought": brought, "ticket": ticket, "file_name": file.name}
+            import_result = _import_file(request, round, ticket, form.read_options, dry_run=True)
+            preview = {"brought": import_result, "ticket": ticket, "file_name": file.name}
     values = {"task": round.task, "round": round, "form": form, **preview}
     values["is_over"] = round.state == Round.State.RELEASED
-    return render(request, "own/setup/tool_import.html", values, status=form_status(form))
+    return render(request, "own/setup/tool_import.html", values, status=get_form_status(form))
 
 
 @require_POST
-def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpResponse:
+def store_tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Store the examples of the preview."""
     round = find_owned_round(request, code, number, can_edit)
     form = StoreForm(request.POST)
-    with as_message(request, UploadGone, FileError):
+    with show_as_message(request, UploadExpired, FileError):
         if not form.is_valid():
             # Only a form that was made by hand has errors here.
-            raise UploadGone(_("This preview is too old. Choose the file again."))
+            raise UploadExpired(_("This preview has expired. Choose the file again."))
         ticket = form.cleaned_data["ticket"]
-        import_result = _import(request, round, ticket, form.reading, dry_run=False)
-        find_upload(ticket=ticket, round=round, user=person(request)).forget()
+        import_result = _import_file(request, round, ticket, form.read_options, dry_run=False)
+        find_upload(ticket=ticket, round=round, user=get_person(request)).discard()
         message = _("Examples imported: %(number)d.")
-        messages.success(request, message % {"number": import_result.summary.new})
+        messages.success(request, message % {"number": import_result.summary.new_count})
         return redirect("own:dashboard", code)
     return redirect("own:tool-import", code, number)
 
 
-def _import(
-    request: HttpRequest, round: Round, ticket: str, reading: ReadOptions, *, dry_run: bool
+def _import_file(
+    request: HttpRequest, round: Round, ticket: str, read_options: ReadOptions, *, dry_run: bool
 ) -> ImportResult:
     """Read the uploaded file and store its examples, unless `dry_run`.
 
-    Raises UploadGone, FileError, Refused.
+    Raises UploadExpired, FileError or Refused.
     """
-    user = person(request)
+    user = get_person(request)
     upload = find_upload(ticket=ticket, round=round, user=user)
     if not upload.path.exists():
-        raise UploadGone(_("The upload is not kept any more. Choose the file again."))
-    about = {"path": upload.path, "file_name": upload.file_name, "actor": user}
-    return import_answers(round=round, wanted=reading, dry_run=dry_run, **about)  # type: ignore[arg-type]
+        raise UploadExpired(_("The upload has expired. Choose the file again."))
+    arguments = {"path": upload.path, "file_name": upload.file_name, "actor": user}
+    return import_answers(round=round, read_options=read_options, dry_run=dry_run, **arguments)  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""Pages on which a configuration is put together step by step."""
+"""The pages on which a configuration is put together step by step."""

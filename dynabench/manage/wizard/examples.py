@@ -1,4 +1,4 @@
-"""Good and bad examples, written in the fields of the draft."""
+"""The wizard's pages of good and bad examples, written in the draft's fields."""
 
 import json
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods
 
 from annotation.writing.forms import build_form_field
 from core.errors import Refused
-from core.text.words import composed_value
-from core.web.htmx import form_status
-from core.web.refusals import as_form_error
+from core.text.words import compose_value
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error
 from dynabench.manage.wizard.shared import (
     find_own_draft,
     find_step_problems,
@@ -26,7 +26,7 @@ from dynabench.manage.wizard.shared import (
     show_step,
 )
 from dynabench.manage.wizard.step_form import build_text_area
-from tasks.config.components import Component
+from tasks.config.components import MAX_TACTIC_CHARS, Component
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.schema import TaskConfig
@@ -36,31 +36,45 @@ from tasks.making.outline import Data, build_preview, format_data, get_value, pa
 KIND_WORDS = {"good": gettext_lazy("Good example"), "bad": gettext_lazy("Bad example")}
 EXAMPLE_PARTS = ("context", "input")
 NEW_KEY = "new"
-"""Names the example that is not there yet."""
+"""The key of an example that does not exist yet."""
 
 
 class ExampleForm(forms.Form):
-    """A form for an example: its context and input fields, and why it is good or bad."""
+    """A form for an example: its context and input fields, and why it is good or bad.
 
-    def __init__(self, config: TaskConfig, example: Data, form_data: Any = None) -> None:
+    A good example may also name its tactic.
+    """
+
+    def __init__(self, config: TaskConfig, example: Data, kind: str, form_data: Any = None) -> None:
         super().__init__(form_data)
         self.config = config
         for section in EXAMPLE_PARTS:
             values = example.get(section) or {}
             for component in getattr(config, section):
-                self._add(section, component, values.get(component.name))
+                self._add_field(section, component, values.get(component.name))
         self.fields["reason"] = forms.CharField(
-            label=_("Why it is good or bad"),
+            label=_("Why the example is good or bad"),
             max_length=1000,
             initial=example.get("reason"),
             widget=build_text_area(2),
         )
+        if kind == "good":
+            self.fields["tactic"] = forms.CharField(
+                label=_("Tactic"),
+                max_length=MAX_TACTIC_CHARS,
+                initial=example.get("tactic"),
+                help_text=_(
+                    "What the example uses, such as irony. The practice page suggests this "
+                    "tactic to writers."
+                ),
+                required=False,
+            )
 
-    def _add(self, section: str, component: Component, value: Any) -> None:
+    def _add_field(self, section: str, component: Component, value: Any) -> None:
         name = f"{section}-{component.name}"
         if component.type == "candidates" and section == "context":
             value = "\n".join(value or ())
-            words = _("One text a line.")
+            words = _("One text per line.")
             field: forms.Field = forms.CharField(widget=build_text_area(3), help_text=words)
             field.label, field.required = component.title, False
         else:
@@ -68,21 +82,24 @@ class ExampleForm(forms.Form):
         # Given texts are long.
         if section == "context" and component.kind.is_text:
             field.widget = build_text_area(4)
-        field.initial = component.kind.typed(value)
+        field.initial = component.kind.build_initial_value(value)
         self.fields[name] = field
 
     def write(self, data: Data, kind: str, key: str) -> None:
-        """Store the example in `data`, replacing the one with this key; a new one is appended.
+        """Store the example in `data`: replace the one with this key, or append a new one.
 
-        kind: good or bad. Raises Refused if the replaced example no longer exists.
+        kind: "good" or "bad". key: a digest, or NEW_KEY. Raises Refused if the replaced example no
+        longer exists.
         """
         example: Data = {"context": {}, "input": {}, "reason": self.cleaned_data["reason"]}
         for section in EXAMPLE_PARTS:
             for component in getattr(self.config, section):
-                typed = self.cleaned_data[f"{section}-{component.name}"]
-                value = self._value(component, typed, example)
+                entered_value = self.cleaned_data[f"{section}-{component.name}"]
+                value = self._parse_value(component, entered_value, example)
                 if value not in (None, "", [], {}):
                     example[section][component.name] = value
+        if tactic := self.cleaned_data.get("tactic"):
+            example["tactic"] = tactic
         if not example["context"]:
             del example["context"]
         examples = list(get_value(data, ("examples", kind), ()))
@@ -90,19 +107,24 @@ class ExampleForm(forms.Form):
         if key != NEW_KEY:
             index = _find_index(examples, key)
         if index is None:
-            raise Refused(_("The example was changed meanwhile. Save again to add this one too."))
+            raise Refused(
+                _(
+                    "Someone changed this example while you were editing. Save again to keep "
+                    "both versions."
+                )
+            )
         examples[index : index + 1] = [example]
         set_value(data, ("examples", kind), examples)
 
-    def _value(self, component: Component, entered_value: Any, example: Data) -> Any:
-        entered_value = composed_value(entered_value)
+    def _parse_value(self, component: Component, entered_value: Any, example: Data) -> Any:
+        entered_value = compose_value(entered_value)
         if component.type == "candidates" and component.reference is None:
             lines = [line.strip() for line in entered_value.split("\n")]
             return [line for line in lines if line]
         if entered_value in (None, "", []):
             return None
         # Spans, for one, are found in the context that was typed beside them.
-        return component.kind.stored(component, entered_value, example["context"])
+        return component.kind.parse_typed_value(component, entered_value, example["context"])
 
 
 def _load_config(data: Data) -> TaskConfig:
@@ -114,8 +136,11 @@ def _load_config(data: Data) -> TaskConfig:
         raise Http404 from None
 
 
-def can_be_typed(config: TaskConfig) -> bool:
-    """Return whether a form can hold the task's examples: no field is a file or a conversation."""
+def fits_form(config: TaskConfig) -> bool:
+    """Return whether the task's examples can be written in a form.
+
+    They cannot if a field is a file or a conversation.
+    """
     for section in EXAMPLE_PARTS:
         for component in getattr(config, section):
             if component.is_media or component.type == "chat":
@@ -124,9 +149,9 @@ def can_be_typed(config: TaskConfig) -> bool:
 
 
 def list_examples(data: Data) -> dict[str, Any]:
-    """Return the draft's examples, and whether the form can hold more of them."""
+    """Return the template's values with the draft's examples, and whether a form can add more."""
     try:
-        is_typed = can_be_typed(_load_config(data))
+        is_typed = fits_form(_load_config(data))
     except Http404:
         is_typed = False
     rows = []
@@ -145,7 +170,7 @@ def list_examples(data: Data) -> dict[str, Any]:
 def _compute_key(example: Data) -> str:
     """Return a digest that identifies the example in URLs.
 
-    Unlike an index, it never refers to another example later.
+    Unlike an index, it never identifies another example later.
     """
     return sha256(json.dumps(example, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -168,12 +193,15 @@ def _shorten_example(example: Data) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
-    """Show the form for one example. A POST previews, stores or removes the example."""
+def show_example_form(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
+    """Show the form for one example. A POST previews, stores or removes it.
+
+    Raises Http404 if the draft's fields have errors, or if examples cannot be written in a form.
+    """
     draft = find_own_draft(request, pk)
     data = parse_data(draft.text)
     config, examples = _load_config(data), get_value(data, ("examples", kind), ())
-    if kind not in KIND_WORDS or not can_be_typed(config):
+    if kind not in KIND_WORDS or not fits_form(config):
         raise Http404
     index: int | None = len(examples)
     if key != NEW_KEY:
@@ -181,11 +209,11 @@ def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResp
     if index is None and request.method == "GET":
         raise Http404
     # A POST whose example was changed in another window may still add it as a new one.
-    current: Data = {}
-    is_there = index is not None and index < len(examples)
-    if is_there:
-        current = examples[index]
-    form = ExampleForm(config, current, request.POST or None)
+    current_example: Data = {}
+    is_stored = index is not None and index < len(examples)
+    if is_stored:
+        current_example = examples[index]
+    form = ExampleForm(config, current_example, kind, request.POST or None)
     write = partial(form.write, kind=kind, key=key)
     if is_preview(request):
         return show_preview(request, draft, form, write)
@@ -193,19 +221,19 @@ def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResp
         change_draft(draft=draft, change=lambda data: _remove_example(data, kind, key))
         return redirect("draft-step", pk, "words")
     if form.is_valid():
-        with as_form_error(form, ConfigError):
+        with show_as_form_error(form, ConfigError):
             change_draft(draft=draft, change=write)
             return redirect("draft-step", pk, "words")
     values: dict[str, Any] = {"form": form, "kind": kind, "words": KIND_WORDS[kind]}
     values["mends"] = find_step_problems(draft, "words", f"examples.{kind}[{index}]")
-    values |= {"is_there": is_there, "key": key if is_there else NEW_KEY}
+    values |= {"is_there": is_stored, "key": key if is_stored else NEW_KEY}
     return show_step(
         request,
         draft,
         "words",
         values,
         template="own/wizard/example.html",
-        status=form_status(form),
+        status=get_form_status(form),
     )
 
 

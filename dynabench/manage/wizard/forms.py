@@ -1,4 +1,4 @@
-"""The forms of the steps: each shows a part of a draft's data, and writes it back."""
+"""The forms of the steps. Each shows a part of a draft's data and writes it back."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from core.text.words import composed
+from core.text.words import compose
 from dynabench.manage.wizard.step_form import StepForm, build_text_area, require_both
 from evaluation.scoring.metrics import METRICS as SCORED
 from tasks.config.schema import ERROR_METRICS
@@ -23,37 +23,42 @@ from tasks.making.outline import (
     set_value,
 )
 
-RULE_WORDS = {
-    "exact_match": gettext_lazy("Its answer differs from the writer's"),
-    "string_f1": gettext_lazy("Its answer has too few words in common with the writer's"),
-    "contains": gettext_lazy("Its text does not hold the writer's answer"),
-    "spans_f1": gettext_lazy("It marks other parts of the text than the writer"),
-    "rank": gettext_lazy("It puts the texts in another order than the writer"),
-    "ask_user": gettext_lazy("The writer says that its answer is wrong; others judge that"),
-    "pattern": gettext_lazy("Its text lacks a pattern, or holds a forbidden one"),
-    "secret": gettext_lazy("It tells the secret of the conversation"),
+# Screen readers read each choice without the field's label, so each names the model.
+RULE_LABELS = {
+    "exact_match": gettext_lazy("The model's answer differs from the writer's"),
+    "string_f1": gettext_lazy("The model's answer shares too few words with the writer's"),
+    "contains": gettext_lazy("The model's text does not contain the writer's answer"),
+    "spans_f1": gettext_lazy("The model marks different parts of the text than the writer"),
+    "rank": gettext_lazy("The model orders the texts differently from the writer"),
+    "ask_user": gettext_lazy("The writer says the model's answer is wrong, and judges check that"),
+    "pattern": gettext_lazy(
+        "The model's text lacks a required pattern or contains a forbidden one"
+    ),
+    "secret": gettext_lazy("The model reveals the secret of the conversation"),
+    "criteria": gettext_lazy("The model's answer meets too few of the writer's criteria"),
 }
 POLICY_WORDS = {
-    "n-equal": gettext_lazy("So many equal votes decide, however many are cast"),
-    "at-least": gettext_lazy("So many equal votes of at most so many decide"),
+    "n-equal": gettext_lazy("N matching votes decide, however many people vote"),
+    "at-least": gettext_lazy("N matching votes out of at most M decide"),
     "strict": gettext_lazy("More than half of all votes decide"),
-    "plurality": gettext_lazy("The most frequent vote decides"),
+    "plurality": gettext_lazy("The most common vote decides"),
 }
 ASKING_RULES = ("ask_user", "pattern", "string_f1")
-"""The verdicts that may ask the writer whether the model is right."""
+"""The verdict types that may ask the writer whether the model is right."""
+THRESHOLD_RULES = ("string_f1", "rank", "spans_f1", "criteria")
 SUPPORT_PATH = ("content_warning", "support")
 PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 
 
 def find_metric_title(metric: str) -> str:
-    """Return the title of a metric on pages; the name for a custom metric."""
+    """Return the title of a metric on pages; a custom metric's name."""
     if metric in SCORED:
         return SCORED[metric].title
     return metric
 
 
 class GoalForm(StepForm):
-    """A form for the task's name and goal."""
+    """A form for the task's name, goal, summary and language."""
 
     PATHS = {
         "name": ("name",),
@@ -68,15 +73,15 @@ class GoalForm(StepForm):
         max_length=300,
         required=False,
         help_text=gettext_lazy(
-            "The sentence above the form, such as: Write a review that the model misreads."
+            "Shown above the form. For example: Write a review that the model misreads."
         ),
     )
     goal_field = forms.ChoiceField(
-        label=gettext_lazy("Label that the goal asks for"),
+        label=gettext_lazy("Label field for the goal"),
         required=False,
         help_text=gettext_lazy(
-            "A choice among labels that people fill in: the site draws one of them for each "
-            "example. Write its name in braces into the goal, such as {label}."
+            "Choose a label field. Each example then asks for one of its labels. Write "
+            "the field's name in braces in the goal, for example {label}."
         ),
     )
     summary = forms.CharField(
@@ -89,28 +94,30 @@ class GoalForm(StepForm):
         r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
         label=gettext_lazy("Language of the texts"),
         required=False,
-        help_text=gettext_lazy("A language tag such as en or pt-BR; empty: en."),
-        error_messages={"invalid": gettext_lazy("Use a language tag such as en or pt-BR")},
+        help_text=gettext_lazy("A language tag, for example en or pt-BR. Leave empty for English."),
+        error_messages={"invalid": gettext_lazy("Enter a language tag, for example en or pt-BR.")},
     )
 
-    def arrange(self, data: Data) -> None:
+    def adapt_fields(self, data: Data) -> None:
         # Voters are given no goal.
         if data.get("kind") == "arena":
             del self.fields["goal_text"], self.fields["goal_field"]
         else:
-            labelled = list_field_names(data, "input", "multiclass")
-            self.choose("goal_field", labelled)
-            if not labelled:
+            label_fields = list_field_names(data, "input", "multiclass")
+            self.set_choices("goal_field", label_fields)
+            if not label_fields:
                 self.fields["goal_field"].help_text = _(
-                    "Add a field of labels in the step Fields first. Then choose it here."
+                    "Add a label field in the step Fields first, then choose it here."
                 )
 
     def clean(self) -> dict[str, Any]:
-        """Refuse placeholders in braces that name no field, because no preview could fill them."""
+        """Check that placeholders in braces name the chosen field. Others can't be filled."""
         values: dict[str, Any] = super().clean() or {}
         for name in PLACEHOLDER_PATTERN.findall(values.get("goal_text") or ""):
             if name != values.get("goal_field"):
-                words = _("Choose the label that {%(name)s} stands for below, or remove the braces")
+                words = _(
+                    "Below, choose the label that {%(name)s} stands for, or remove the braces."
+                )
                 self.add_error("goal_text", words % {"name": name})
         return values
 
@@ -134,11 +141,13 @@ class AnswerForm(StepForm):
         label=gettext_lazy("The model is fooled when"), widget=forms.RadioSelect
     )
     threshold = forms.FloatField(
-        label=gettext_lazy("Least agreement"),
+        label=gettext_lazy("Minimum agreement"),
         required=False,
         min_value=0.01,
         max_value=1,
-        help_text=gettext_lazy("Above 0, at most 1. Of words in common, marked parts and orders."),
+        help_text=gettext_lazy(
+            "Above 0, at most 1. Applies to shared words, marked parts, orders and criteria."
+        ),
     )
     pattern = forms.CharField(
         # Translators: noun: a regular expression
@@ -146,51 +155,53 @@ class AnswerForm(StepForm):
         required=False,
         max_length=500,
         strip=False,
-        help_text=gettext_lazy("A regular expression; (?i) at its beginning ignores case."),
+        help_text=gettext_lazy("A regular expression. Start with (?i) to ignore case."),
     )
     forbidden = forms.BooleanField(
-        label=gettext_lazy("The pattern is forbidden: the model is fooled if it is found"),
+        label=gettext_lazy(
+            "Forbid the pattern: the model is fooled if its text contains the pattern"
+        ),
         required=False,
     )
     marked_is_wrong = forms.BooleanField(
-        label=gettext_lazy("Writers who mark an answer say by this that it is wrong"),
+        label=gettext_lazy("Answers that writers mark count as wrong"),
         required=False,
     )
     asked = forms.CharField(
-        label=gettext_lazy("Question for writers, where they decide"),
+        label=gettext_lazy("Question for writers, if they decide"),
         max_length=200,
         required=False,
         help_text=gettext_lazy("Leave empty for: Is the model's answer acceptable?"),
     )
     asked_correct = forms.CharField(
-        label=gettext_lazy("Writers' answer if the model is right"), max_length=100, required=False
+        label=gettext_lazy("Answer that means the model is right"), max_length=100, required=False
     )
     asked_incorrect = forms.CharField(
-        label=gettext_lazy("Writers' answer if the model is wrong"), max_length=100, required=False
+        label=gettext_lazy("Answer that means the model is wrong"), max_length=100, required=False
     )
-    main = forms.ChoiceField(label=gettext_lazy("Models are ranked by"))
+    main = forms.ChoiceField(label=gettext_lazy("Rank models by"))
     also = forms.MultipleChoiceField(
-        label=gettext_lazy("And scored by"),
+        label=gettext_lazy("Also score by"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
 
-    def arrange(self, data: Data) -> None:
+    def adapt_fields(self, data: Data) -> None:
         current = str(self.initial.get("rule") or "")
         rule_names = list(list_fitting_rules(data))
         if current and current not in rule_names:
             rule_names.append(current)
         rule_field: Any = self.fields["rule"]
-        rule_field.choices = [(name, RULE_WORDS[name]) for name in rule_names]
+        rule_field.choices = [(name, RULE_LABELS[name]) for name in rule_names]
         if rule_names == ["ask_user"]:
             self.fields["rule"].help_text = _(
-                "To compare answers, open a field that people fill in and tick that the model "
-                "answers it too."
+                "To compare answers, edit a field that writers fill in and tick “The "
+                "model answers this too”."
             )
         # Those that can score the answers of these fields.
         metric_names = list_fitting_metrics(data)
         main_names = [name for name in metric_names if name not in ERROR_METRICS]
-        self.choose("main", main_names, empty_choice=("", _("Choose one")))
+        self.set_choices("main", main_names, empty_choice=("", _("Choose a metric")))
         also_field: Any = self.fields["also"]
         also_names = list(metric_names)
         for name in self.initial.get("also") or ():
@@ -207,7 +218,7 @@ class AnswerForm(StepForm):
         if "pattern" not in rule_names:
             del self.fields["pattern"], self.fields["forbidden"]
         # Other rules compare without a threshold.
-        if not {"string_f1", "rank", "spans_f1"} & set(rule_names):
+        if not {*THRESHOLD_RULES} & set(rule_names):
             del self.fields["threshold"]
         if not list_field_names(data, "input", "chat"):
             del self.fields["marked_is_wrong"]
@@ -218,25 +229,19 @@ class AnswerForm(StepForm):
 
     def write(self, data: Data) -> None:
         values = self.cleaned_data
-        former_rule, kind = get_value(data, ("verdict",), {}), values["rule"]
-        rule: Data = {"type": kind}
-        if kind == "exact_match":
-            # Fields chosen by hand stay.
-            rule["fields"] = get_value(former_rule, ("fields",)) or find_answer_names(data)
-        elif kind != "ask_user":
-            rule["field"] = get_value(former_rule, ("field",)) or next(
-                iter(find_answer_names(data)), ""
-            )
+        former_rule, rule_type = get_value(data, ("verdict",), {}), values["rule"]
+        rule: Data = {"type": rule_type}
+        rule |= _choose_compared_fields(data, former_rule, rule_type)
         # No threshold is the default one.
-        if kind in ("string_f1", "rank", "spans_f1") and values.get("threshold"):
+        if rule_type in THRESHOLD_RULES and values.get("threshold"):
             rule["threshold"] = values["threshold"]
-        if kind == "pattern":
+        if rule_type == "pattern":
             rule["pattern"] = values["pattern"]
             if values["forbidden"]:
                 rule["forbidden"] = True
-        if kind in ASKING_RULES:
-            self._put_question(rule, kind)
-        if former_rule.get("type") == kind:
+        if rule_type in ASKING_RULES:
+            self._write_question(rule, rule_type)
+        if former_rule.get("type") == rule_type:
             # The same rule keeps what this form does not show.
             for key, value in former_rule.items():
                 if key not in SHOWN_KEYS["verdict"]:
@@ -249,18 +254,30 @@ class AnswerForm(StepForm):
             [metric for metric in values["also"] if metric != values["main"]],
         )
 
-    def _put_question(self, rule: Data, kind: str) -> None:
-        """Write the question to the author and its answers into the rule."""
+    def _write_question(self, rule: Data, rule_type: str) -> None:
+        """Write the question to the writer and its answers into the rule."""
         values = self.cleaned_data
-        if kind == "ask_user" and values.get("marked_is_wrong"):
+        if rule_type == "ask_user" and values.get("marked_is_wrong"):
             rule["marked_is_wrong"] = True
-        set_value(rule, ("question",), composed(values["asked"]))
+        set_value(rule, ("question",), compose(values["asked"]))
         for key in ("correct", "incorrect"):
-            set_value(rule, ("answers", key), composed(values[f"asked_{key}"]))
+            set_value(rule, ("answers", key), compose(values[f"asked_{key}"]))
+
+
+def _choose_compared_fields(data: Data, former_rule: Data, rule_type: str) -> Data:
+    """Return the part of a verdict that names what it compares. Fields chosen by hand stay."""
+    if rule_type == "exact_match":
+        return {"fields": get_value(former_rule, ("fields",)) or find_answer_names(data)}
+    if rule_type == "ask_user":
+        return {}
+    if rule_type == "criteria":
+        return {"field": next(iter(list_field_names(data, "input", "criteria")), "")}
+    field = get_value(former_rule, ("field",)) or next(iter(find_answer_names(data)), "")
+    return {"field": field}
 
 
 class WordsForm(StepForm):
-    """A form for the instructions and the content warning, which people read before they write."""
+    """A form for the instructions, the content warning and the help lines."""
 
     PATHS = {"instructions": ("instructions",), "warning": ("content_warning", "text")}
     instructions = forms.CharField(
@@ -274,18 +291,20 @@ class WordsForm(StepForm):
         label=gettext_lazy("Content warning"),
         required=False,
         widget=build_text_area(2),
-        help_text=gettext_lazy("If the texts may hurt: people read this page first."),
+        help_text=gettext_lazy(
+            "Fill this in if texts may upset people. They see this warning first."
+        ),
     )
 
     help_lines = forms.CharField(
-        label=gettext_lazy("Where people find help, by country"),
+        label=gettext_lazy("Help lines by country"),
         required=False,
         strip=False,  # errors name lines
         widget=build_text_area(3),
-        help_text=gettext_lazy("One place a line, such as “France: 3114”, shown on a help page."),
+        help_text=gettext_lazy("One per line, for example “France: 3114”. Shown on a help page."),
     )
 
-    def arrange(self, data: Data) -> None:
+    def adapt_fields(self, data: Data) -> None:
         entries = get_value(data, SUPPORT_PATH, ())
         if not isinstance(entries, list):  # a text of YAML that has errors may be anything
             entries = []
@@ -296,23 +315,28 @@ class WordsForm(StepForm):
         self.initial["help_lines"] = "\n".join(lines)
 
     def clean_help_lines(self) -> list[dict[str, str]]:
-        """Return the region and text of each line."""
-        places = []
+        """Return the country and the text of each line.
+
+        Raises ValidationError for incomplete lines.
+        """
+        help_lines = []
         for number, line in enumerate(self.cleaned_data["help_lines"].splitlines(), 1):
             before, _colon, after = line.partition(":")
             region, text = before.strip(), after.strip()
             if line.strip() and not (region and text):
-                message = _("Line %(number)d: write a country, a colon, and where help is.")
+                message = _("Line %(number)d: enter a country, a colon and where to find help.")
                 raise forms.ValidationError(message % {"number": number})
             if region:
-                places.append({"region": region, "text": text})
-        return places
+                help_lines.append({"region": region, "text": text})
+        return help_lines
 
     def clean(self) -> dict[str, Any]:
-        """Refuse helplines without a content warning, because they are part of it."""
+        """Check that help lines have a content warning, because they are shown only with one."""
         values: dict[str, Any] = super().clean() or {}
         if values.get("help_lines") and not values.get("warning"):
-            self.add_error("warning", _("Say here of what people are warned who may need help."))
+            self.add_error(
+                "warning", _("Add a content warning. Help lines are shown only with one.")
+            )
         return values
 
     def write(self, data: Data) -> None:
@@ -339,22 +363,24 @@ class JudgingForm(StepForm):
         "reveal": ("validation", "reveal"),
     }
     mode = forms.ChoiceField(
-        label=gettext_lazy("Judges say"),
+        label=gettext_lazy("Judges choose"),
         choices=[
-            ("label", gettext_lazy("Their own label, before they see any other")),
+            ("label", gettext_lazy("A label, before they see anyone else's")),
             ("verdict", gettext_lazy("Correct, incorrect or flagged")),
         ],
         widget=forms.RadioSelect,
     )
     asks = forms.ChoiceField(
-        label=gettext_lazy("Judges are asked about"),
+        label=gettext_lazy("Judges assess"),
         required=False,
         choices=[
-            ("", gettext_lazy("The default")),
+            ("", gettext_lazy("Default")),
             ("answer", gettext_lazy("The model's answer")),
-            ("attempt", gettext_lazy("The attempt: whether it is fair and easy to follow")),
+            ("attempt", gettext_lazy("The attempt: is it fair and easy to follow?")),
         ],
-        help_text=gettext_lazy("Where a pattern or a secret decides whether the model was fooled."),
+        help_text=gettext_lazy(
+            "For tasks where a pattern or a secret decides whether the model was fooled."
+        ),
     )
     question = forms.CharField(
         label=gettext_lazy("Question for judges"),
@@ -363,39 +389,39 @@ class JudgingForm(StepForm):
         help_text=gettext_lazy("Leave empty for: Is the model's answer correct?"),
     )
     correct = forms.CharField(
-        label=gettext_lazy("Words for “correct”"), max_length=100, required=False
+        label=gettext_lazy("Wording of “correct”"), max_length=100, required=False
     )
     incorrect = forms.CharField(
-        label=gettext_lazy("Words for “incorrect”"), max_length=100, required=False
+        label=gettext_lazy("Wording of “incorrect”"), max_length=100, required=False
     )
     rule = forms.ChoiceField(
         # Translators: noun: the rule by which votes decide
-        label=gettext_lazy("Policy"),
+        label=gettext_lazy("Voting rule"),
         choices=list(POLICY_WORDS.items()),
         widget=forms.RadioSelect,
     )
     needed = forms.IntegerField(
-        label=gettext_lazy("Equal votes that decide"), min_value=1, max_value=99, required=False
+        label=gettext_lazy("Matching votes needed (N)"), min_value=1, max_value=99, required=False
     )
     of = forms.IntegerField(
-        label=gettext_lazy("Most votes"), min_value=1, max_value=99, required=False
+        label=gettext_lazy("Maximum votes (M)"), min_value=1, max_value=99, required=False
     )
     judge_not_fooled = forms.FloatField(
-        label=gettext_lazy("Share of examples to judge that fooled no model"),
+        label=gettext_lazy("Share of tries to judge when the model was right"),
         min_value=0,
         max_value=1,
-        help_text=gettext_lazy("From 0 to 1. Those that fooled it are all judged."),
+        help_text=gettext_lazy("From 0 to 1. Examples that fooled the model are always judged."),
     )
     corrections = forms.BooleanField(
-        label=gettext_lazy("Judges may type the right answer where the model's is wrong"),
+        label=gettext_lazy("Let judges enter the right answer when the model is wrong"),
         required=False,
     )
     reveal = forms.BooleanField(
-        label=gettext_lazy("After their vote judges see the label and the model's answer"),
+        label=gettext_lazy("Show judges the label and the model's answer after they vote"),
         required=False,
     )
 
-    def arrange(self, data: Data) -> None:
+    def adapt_fields(self, data: Data) -> None:
         if get_value(data, ("verdict", "type")) not in ("pattern", "secret"):
             del self.fields["asks"]
 
@@ -428,53 +454,57 @@ class LimitsForm(StepForm):
         "suggestions": ("support", "suggestions"),
     }
     tries_per_context = forms.IntegerField(
-        label=gettext_lazy("Tries of a person with one context"), min_value=1
+        label=gettext_lazy("Maximum tries per person and text"), min_value=1
     )
-    tries_per_day = forms.IntegerField(label=gettext_lazy("Tries of a person a day"), min_value=1)
+    tries_per_day = forms.IntegerField(
+        label=gettext_lazy("Maximum tries per person and day"), min_value=1
+    )
     share_of_round = forms.FloatField(
-        label=gettext_lazy("Largest share of a round that one person writes"),
+        label=gettext_lazy("Maximum share of examples per person"),
         min_value=0.001,
         max_value=1,
-        help_text=gettext_lazy("0.05 is one in twenty. It counts in rounds from 400 examples on."),
+        help_text=gettext_lazy("0.05 means one in twenty. Applies from 400 examples in a round."),
     )
     share_of_votes = forms.FloatField(
-        label=gettext_lazy("Largest share of a round's votes that one person gives"),
+        label=gettext_lazy("Maximum share of votes per person"),
         min_value=0.001,
         max_value=1,
-        help_text=gettext_lazy("With fewer than twenty judges choose more; 1: any number."),
+        help_text=gettext_lazy(
+            "Enter a higher share if you have fewer than twenty judges. 1 means no limit."
+        ),
     )
     show_confidence = forms.ChoiceField(
-        label=gettext_lazy("How sure the model is"),
+        label=gettext_lazy("Model's confidence"),
         choices=[
-            ("full", gettext_lazy("Writers see it")),
-            ("rounded", gettext_lazy("Writers see it rounded to ten percent")),
-            ("hidden", gettext_lazy("Writers do not see it")),
+            ("full", gettext_lazy("Show confidence to writers")),
+            ("rounded", gettext_lazy("Show confidence to writers, rounded to ten percent")),
+            ("hidden", gettext_lazy("Hide confidence from writers")),
         ],
     )
     write_programs = forms.BooleanField(
-        label=gettext_lazy("Programs may write examples, which are kept apart"), required=False
+        label=gettext_lazy("Let programs write examples (kept separate)"), required=False
     )
     judge_programs = forms.BooleanField(
-        label=gettext_lazy("Votes of programs count"), required=False
+        label=gettext_lazy("Count votes of programs"), required=False
     )
     prompt_field = forms.ChoiceField(
-        label=gettext_lazy("Given text that the text field starts with"),
+        label=gettext_lazy("Starting text"),
         required=False,
-        help_text=gettext_lazy("People change it. Models and judges do not see it."),
+        help_text=gettext_lazy("Writers edit this text. Models and judges don't see it."),
     )
     minimal_edit = forms.BooleanField(
-        label=gettext_lazy("People may change somebody's example so that its label flips"),
+        label=gettext_lazy("Let writers edit other people's examples to flip the label"),
         required=False,
     )
     worked = forms.BooleanField(
-        label=gettext_lazy("People may look at others' examples that worked"), required=False
+        label=gettext_lazy("Let writers see catches by others"), required=False
     )
     suggestions = forms.BooleanField(
-        label=gettext_lazy("People may ask the task's generator for a text"), required=False
+        label=gettext_lazy("Let writers request texts from the suggestion model"), required=False
     )
 
-    def arrange(self, data: Data) -> None:
-        self.choose("prompt_field", list_field_names(data, "context", "text", "long_text"))
+    def adapt_fields(self, data: Data) -> None:
+        self.set_choices("prompt_field", list_field_names(data, "context", "text", "long_text"))
 
 
 FORMS: Mapping[str, type[StepForm]] = {

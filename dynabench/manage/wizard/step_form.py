@@ -1,4 +1,4 @@
-"""What the forms of the steps share: each shows a part of a draft's data, and writes it back."""
+"""The base of the steps' forms. Each shows a part of a draft's data and writes it back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from core.text.words import composed
+from core.text.words import compose
 from tasks.config.components import ConfigPart
 from tasks.config.judging import ValidationPolicy, Votes
 from tasks.config.schema import Limits, Programs, Support
@@ -25,7 +25,7 @@ NONE_CHOICE = ("", gettext_lazy("None"))
 
 
 def find_default(path: Path) -> Any:
-    """Return the default of a setting, or None."""
+    """Return a setting's default, or None if it has none. path: the setting's path."""
     section = CONFIG_PARTS.get(path[:-1])
     if section is None:
         return None
@@ -40,13 +40,13 @@ def build_text_area(rows: int) -> forms.Textarea:
 def require_both(form: forms.Form, *pair: str) -> None:
     """Add an error if only one of two fields is filled in."""
     values = form.cleaned_data
-    for name, other in (pair, pair[::-1]):
-        if values.get(other) and not values.get(name):
-            form.add_error(name, _("Fill in both answers, or neither"))
+    for name, other_name in (pair, pair[::-1]):
+        if values.get(other_name) and not values.get(name):
+            form.add_error(name, _("Fill in both answers, or neither."))
 
 
 class StepForm(forms.Form):
-    """A base form for a step. `PATHS` says where each field's value is in the draft's data."""
+    """A base form for a step. PATHS: where each form field's value is in the draft's data."""
 
     PATHS: ClassVar[Mapping[str, Path]] = {}
 
@@ -57,12 +57,14 @@ class StepForm(forms.Form):
         for name, path in self.PATHS.items():
             values[name] = get_value(complete_draft, path, find_default(path))
         super().__init__(form_data, initial=values)
-        self.arrange(complete_draft)
+        self.adapt_fields(complete_draft)
 
-    def arrange(self, data: Data) -> None:
-        """Adapt the fields to the data."""
+    def adapt_fields(self, data: Data) -> None:
+        """Adapt the fields to the data. Does nothing here; subclasses override it."""
 
-    def choose(self, name: str, options: Sequence[str], empty_choice: Any = NONE_CHOICE) -> None:
+    def set_choices(
+        self, name: str, options: Sequence[str], empty_choice: Any = NONE_CHOICE
+    ) -> None:
         """Set a field's choices.
 
         They are `empty_choice`, the options, and the current value if it is not among them.
@@ -76,12 +78,12 @@ class StepForm(forms.Form):
         field.choices = choices
 
     def write(self, data: Data) -> None:
-        """Write the submitted values to `data`, without those that equal the default."""
+        """Write the submitted values to `data`, and remove settings that equal their default."""
         for name, path in self.PATHS.items():
             if name in self.fields:
                 value = self.cleaned_data[name]
                 if isinstance(value, str):
-                    value = composed(value)
+                    value = compose(value)
                 if value == find_default(path):
                     value = None  # leaves it out: what is not set follows a later default
                 set_value(data, path, value)

@@ -1,4 +1,4 @@
-"""The steps of a draft, from its beginning to the task that it becomes."""
+"""The steps of a draft, from its creation to the task that it becomes."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.accounts.people import person
-from core.accounts.places import keep_place
-from core.web.htmx import form_status
-from core.web.refusals import as_form_error, as_message
+from core.accounts.people import get_person
+from core.accounts.return_page import remember_return_page
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.manage.access import find_owned_task
 from dynabench.manage.config import ConfigForm, list_problem_lines
 from dynabench.manage.wizard import examples
@@ -34,11 +34,11 @@ from tasks.config_changes import hash_text
 from tasks.making.draft_services import (
     begin_change,
     begin_draft,
+    build_draft_text,
     change_draft,
-    draft_text,
+    delete_draft,
     finish_draft,
-    forget_draft,
-    name_draft,
+    rename_draft,
     replace_draft,
 )
 from tasks.making.forms import NewTaskForm
@@ -48,24 +48,24 @@ from tasks.permissions import can_edit, can_make_tasks
 
 
 @require_POST
-def draft_new(request: HttpRequest) -> HttpResponse:
+def create_new_draft(request: HttpRequest) -> HttpResponse:
     """Create an empty draft of a new task."""
-    with as_message(request):
-        draft = begin_draft(owner=person(request), source=None)
+    with show_as_message(request):
+        draft = begin_draft(owner=get_person(request), source=None)
         return redirect("draft-step", draft.pk, "goal")
     return redirect("new")
 
 
 @require_POST
-def draft_change(request: HttpRequest, code: str) -> HttpResponse:
+def draft_next_config(request: HttpRequest, code: str) -> HttpResponse:
     """Create a draft of a task's next configuration, or continue the person's own."""
     task = find_owned_task(request, code, can_edit)
-    draft = begin_change(task=task, owner=person(request))
+    draft = begin_change(task=task, owner=get_person(request))
     return redirect("draft-step", draft.pk, "goal")
 
 
 @require_http_methods(["GET", "POST"])
-def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
+def show_step_form(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     """Show a step that is one form. A POST stores the form and shows the next step."""
     draft = find_own_draft(request, pk)
     data = parse_data(draft.text)
@@ -76,7 +76,7 @@ def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     if is_preview(request):
         return show_preview(request, draft, form, form.write)
     if form.is_valid():
-        with as_form_error(form, ConfigError):
+        with show_as_form_error(form, ConfigError):
             return redirect_to_next_step(
                 request, change_draft(draft=draft, change=form.write), step
             )
@@ -86,88 +86,91 @@ def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     values["mends"] = find_step_problems(draft, step)
     # The step of the words has a page of its own, with the examples.
     page = "" if step == "words" else "own/wizard/form.html"
-    return show_step(request, draft, step, values, template=page, status=form_status(form))
+    return show_step(request, draft, step, values, template=page, status=get_form_status(form))
 
 
 @xframe_options_sameorigin
 @require_safe
-def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
+def preview_draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the write page or the judge page for the draft."""
     draft = find_own_draft(request, pk)
     return render_preview(request, draft, parse_data(draft.text), request.GET.get("page", "write"))
 
 
 @require_http_methods(["GET", "POST"])
-def finish_page(request: HttpRequest, pk: int) -> HttpResponse:
+def show_last_step(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the draft's problems, its text, and the form that creates the task."""
     draft = find_own_draft(request, pk)
     if is_preview(request):
         return show_preview(request, draft)
-    text = draft_text(draft)
-    mends = find_problems(draft, text)
+    text = build_draft_text(draft)
+    step_problems = find_problems(draft, text)
     data = parse_data(draft.text)
     initial = {"name": data.get("name", ""), "code": draft.code}
     form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:
-        return redirect_to_next_step(request, _name_as_typed(draft, form), "finish")
+        return redirect_to_next_step(request, _store_typed_name(draft, form), "finish")
     # A draft of a task's change is saved by the page of its configuration.
     if not draft.task and form.is_valid():
-        with as_form_error(form, ConfigError):
+        with show_as_form_error(form, ConfigError):
             return _finish_draft(request, draft, form)
-    values: dict[str, Any] = {"form": form, "mends": mends, "text": text}
-    values["is_stopped"] = any(mend.problem.severity == "error" for mend in mends)
+    values: dict[str, Any] = {"form": form, "mends": step_problems, "text": text}
+    values["is_stopped"] = any(problem.problem.severity == "error" for problem in step_problems)
     values["may"] = can_make_tasks(request.user)
     if not values["may"]:
-        keep_place(request)
-    return show_step(request, draft, "finish", values, status=form_status(form))
+        remember_return_page(request)
+    return show_step(request, draft, "finish", values, status=get_form_status(form))
 
 
-def _name_as_typed(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
-    """Return the draft with the typed name and code, if they are valid for the task."""
+def _store_typed_name(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
+    """Store the typed name and code in the draft, if they are valid for the task, and return it."""
     form.is_valid()  # leaves out of `cleaned_data` what could not be the task's
     name = form.cleaned_data.get("name") or draft.name
     code = form.cleaned_data.get("code") or draft.code
-    return name_draft(draft=draft, name=name, code=code)
+    return rename_draft(draft=draft, name=name, code=code)
 
 
 def _finish_draft(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
-    """Create the task and return a redirect to its dashboard. Raises ConfigError, Refused."""
+    """Create the task and return a redirect to its dashboard. Raises ConfigError or Refused."""
     values = form.cleaned_data
-    draft = _name_as_typed(draft, form)
+    draft = _store_typed_name(draft, form)
     task = finish_draft(draft=draft, code=values["code"])
-    messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
+    messages.success(request, _("Task created. Only you can see it for now."))
     return redirect("own:dashboard", task.code)
 
 
 @require_http_methods(["GET", "POST"])
-def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the draft's text for editing. A text with errors is shown again and not stored."""
+def edit_draft_text(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the draft's text for editing, and store it.
+
+    A text with errors is shown again, not stored.
+    """
     draft = find_own_draft(request, pk)
-    text = draft_text(draft)
+    text = build_draft_text(draft)
     text_hash = hash_text(text)
     form = ConfigForm(request.POST or None, initial={"text": text, "base": text_hash})
     problems: list[Problem] = []
     if form.is_valid():
         text = form.cleaned_data["text"]
-        parsed, problems = check_config(text)
-        if parsed:
-            with as_form_error(form, ConfigError, field="text"):
+        parsed_config, problems = check_config(text)
+        if parsed_config:
+            with show_as_form_error(form, ConfigError, field="text"):
                 # Raises ConfigError where the draft is another one than the text began as.
                 replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
                 return redirect("draft-step", draft.pk, "finish")
             # A person who has read that the draft was changed elsewhere may save over it.
-            form = form.over(text_hash)
+            form = form.copy_with_base(text_hash)
         else:
-            form.add_error("text", _("The text has errors, which are listed below."))
+            form.add_error("text", _("The YAML has errors. See the list below."))
     values = {"draft": draft, "form": form, "problems": list_problem_lines(problems, text)}
-    return render(request, "own/wizard/yaml.html", values, status=form_status(form))
+    return render(request, "own/wizard/yaml.html", values, status=get_form_status(form))
 
 
 @require_POST
-def draft_delete(request: HttpRequest, pk: int) -> HttpResponse:
+def delete_own_draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a draft."""
     draft = find_own_draft(request, pk)
     task = draft.task
-    forget_draft(draft)
-    messages.success(request, _("The draft is deleted."))
+    delete_draft(draft)
+    messages.success(request, _("Draft deleted."))
     return leave_draft(task)

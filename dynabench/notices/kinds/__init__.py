@@ -1,6 +1,6 @@
-"""The notices and the news, a class each: a new class in a file here is a new one.
+"""The kinds of notices and news, one class each. A new class in a file here is a new kind.
 
-`dynabench.notices.registry` says what each must bring (docs/extending.md).
+`dynabench.notices.registry` says what a class must define (docs/extending.md).
 """
 
 from core.registry import import_modules

@@ -1,4 +1,4 @@
-"""News for people about the examples that they wrote, and the rounds in which they write."""
+"""Kinds of news about the examples that a person wrote, and the rounds in which they write."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,21 @@ from tasks.models import Round
 from validation.models import Consensus
 
 SENT_BACK = "sent-back"
-CLOSES_WITHIN = timedelta(hours=36)
-"""A round that ends within this time closes tomorrow: the next digest would be late."""
+CLOSING_TIME = timedelta(hours=36)
+"""How long before its end a round is announced as closing tomorrow.
+
+The next day's digest would come too late.
+"""
 
 
-class Invalid(PersonalNews, name="invalid"):
-    """News of examples that judges did not confirm."""
+class UnconfirmedExamples(PersonalNews, name="invalid"):
+    """The news that judges did not confirm an example of the person."""
 
-    label = gettext_lazy("people did not agree with an example of yours")
+    label = gettext_lazy("Judges disagreed with one of your examples")
     place = 3
 
-    def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield such news and that of examples sent back, since one query reads both."""
+    def read_news(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield this news and the news of examples sent back, because one query reads both."""
         rows = Consensus.objects.filter(
             build_user_filter("example__annotator__user", user),
             decided_at__gte=now - RECENT_TIME,
@@ -37,8 +40,8 @@ class Invalid(PersonalNews, name="invalid"):
             example__retracted_at=None,
         )
         # One query for all, as the digest reads the examples of everybody.
-        about = rows.select_related("example__annotator__user", "example__round__task")
-        for decision in about.prefetch_related("example__validations"):
+        decisions = rows.select_related("example__annotator__user", "example__round__task")
+        for decision in decisions.prefetch_related("example__validations"):
             example = decision.example
             assert example.annotator
             task, writer = example.round.task, example.annotator.user
@@ -58,42 +61,42 @@ class Invalid(PersonalNews, name="invalid"):
             path = page % "not-agreed"
             yield News(self.name, writer, task, decision.decided_at, path, {"reasons": reasons})
 
-    def sentence(self, words: Mapping[str, Any]) -> str:
-        """Return the sentence, with the names of the flags that judges chose as reasons."""
-        text = _("People did not agree with an example of yours.")
+    def build_sentence(self, words: Mapping[str, Any]) -> str:
+        """Return the sentence, with the flags that judges chose as reasons."""
+        text = _("Judges disagreed with one of your examples.")
         if not words["reasons"]:
             return text
-        return " ".join([text, _("Their reasons: %(reasons)s") % words])
+        return " ".join([text, _("The judges' reasons: %(reasons)s") % words])
 
 
-class SentBack(PersonalNews, name=SENT_BACK):
-    """News of examples that a reviewer sent back to their author."""
+class SentBackExamples(PersonalNews, name=SENT_BACK):
+    """The news that a reviewer sent an example back to the person."""
 
-    label = gettext_lazy("an example of yours was sent back")
+    label = gettext_lazy("One of your examples was sent back")
     place = 4
 
-    def read(self, now: datetime, user: User | None) -> Iterator[News]:
-        """Yield nothing, because `Invalid.read` yields this news, too."""
+    def read_news(self, now: datetime, user: User | None) -> Iterator[News]:
+        """Yield nothing, because `UnconfirmedExamples.read` yields this news, too."""
         yield from ()
 
-    def sentence(self, words: Mapping[str, Any]) -> str:
+    def build_sentence(self, words: Mapping[str, Any]) -> str:
         """Return the sentence that asks for a correction."""
-        return _("An example of yours was sent back. Read why, and mend it.")
+        return _("One of your examples was sent back. Read the comment and edit it.")
 
 
-class Closing(PersonalNews, name="closing"):
-    """News of rounds that end soon, for people who are writing in them."""
+class ClosingRounds(PersonalNews, name="closing"):
+    """The news that a round in which the person is writing ends soon."""
 
-    label = gettext_lazy("a round in which you write closes tomorrow")
+    label = gettext_lazy("A round you write in closes tomorrow")
     place = 5
 
-    def read(self, now: datetime, user: User | None) -> Iterator[News]:
+    def read_news(self, now: datetime, user: User | None) -> Iterator[News]:
         """Yield news of the rounds that end soon."""
         rows = Assignment.objects.filter(
             build_user_filter("annotator__user", user),
             round__state=Round.State.OPEN,
             round__ends_at__gt=now,
-            round__ends_at__lte=now + CLOSES_WITHIN,
+            round__ends_at__lte=now + CLOSING_TIME,
             left_at=None,
         )
         for assignment in rows.select_related("annotator__user", "round__task"):
@@ -104,9 +107,9 @@ class Closing(PersonalNews, name="closing"):
             words = {"round": assignment.round.number, "at": date_format(ends_at, "j M, H:i")}
             path = reverse("annotation:write", args=[assignment.round.task.code])
             yield News(
-                self.name, writer, assignment.round.task, ends_at - CLOSES_WITHIN, path, words
+                self.name, writer, assignment.round.task, ends_at - CLOSING_TIME, path, words
             )
 
-    def sentence(self, words: Mapping[str, Any]) -> str:
+    def build_sentence(self, words: Mapping[str, Any]) -> str:
         """Return the sentence that says when the round closes."""
         return _("Round %(round)d closes on %(at)s.") % words

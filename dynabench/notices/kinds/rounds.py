@@ -1,4 +1,4 @@
-"""Notices about rounds."""
+"""Kinds of notices about rounds."""
 
 from datetime import datetime
 from typing import Any
@@ -7,84 +7,86 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from dynabench.notices import rules
+from dynabench.notices import round_warnings
 from dynabench.notices.registry import RoundNotice
-from dynabench.notices.rules import RoundFacts
+from dynabench.notices.round_warnings import RoundFacts
 
 
 class LateJudging(RoundNotice, name="judging"):
-    """A notice that examples of a round have waited too long for votes."""
+    """The notice that examples of a round have waited too long for votes."""
 
-    label = gettext_lazy("judging lags")
+    label = gettext_lazy("Judging is slow")
     page = "own:dashboard"
 
-    def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
-        """Return how many examples have waited and for how long, even if the round is closed."""
-        return rules.get_judging_numbers(round)
+    def get_numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
+        """Return how many examples have waited too long, and for how many days; None if none has.
 
-    def sentence(self, count: int) -> str:
+        The round may be closed.
+        """
+        return round_warnings.get_judging_numbers(round)
+
+    def build_sentence(self, count: int) -> str:
         """Return the sentence that says how many examples have waited."""
         return ngettext(
-            "Judging lags in round %(round)d: %(count)d example has waited more than "
-            "%(days)d days.",
-            "Judging lags in round %(round)d: %(count)d examples have waited more than "
+            "In round %(round)d, %(count)d example has waited for judges more than %(days)d days.",
+            "In round %(round)d, %(count)d examples have waited for judges more than "
             "%(days)d days.",
             count,
         )
 
-    def address(self, code: str, round: int) -> str:
-        """Return the address of the round's dashboard."""
+    def build_address(self, code: str, round: int) -> str:
+        """Return the URL of the round's dashboard."""
         return f"{reverse(self.page, args=[code])}?round={round}"
 
 
 class FewContexts(RoundNotice, name="contexts"):
-    """A notice that few unused contexts are left in a round."""
+    """The notice that few unused contexts are left in a round."""
 
-    label = gettext_lazy("contexts run out")
+    label = gettext_lazy("Texts are running out")
     page = "own:contexts"
 
-    def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
+    def get_numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return how many contexts have no example; None if there are enough."""
-        return rules.get_context_numbers(round)
+        return round_warnings.get_context_numbers(round)
 
-    def sentence(self, count: int) -> str:
+    def build_sentence(self, count: int) -> str:
         """Return the sentence that says how many contexts have no example."""
         return ngettext(
-            "Round %(round)d runs out of contexts: %(count)d of %(all)d has no example yet.",
-            "Round %(round)d runs out of contexts: %(count)d of %(all)d have no example yet.",
+            "Round %(round)d is running out of texts: %(count)d of %(all)d is still unused.",
+            "Round %(round)d is running out of texts: %(count)d of %(all)d are still unused.",
             count,
         )
 
-    def address(self, code: str, round: int) -> str:
-        """Return the address of the round's contexts."""
+    def build_address(self, code: str, round: int) -> str:
+        """Return the URL of the page of the round's contexts."""
         return reverse(self.page, args=[code, round])
 
 
 class BudgetUsed(RoundNotice, name="budget"):
-    """A notice that a round's budget is nearly used."""
+    """The notice that a round's budget is nearly used up."""
 
-    label = gettext_lazy("a budget nears its end")
+    label = gettext_lazy("A budget is almost used up")
     page = "own:rounds"
 
-    def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
+    def get_numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return how much of the budget is used; None if it is not near its end."""
-        return rules.get_budget_numbers(round)
+        return round_warnings.get_budget_numbers(round)
 
-    def sentence(self, count: int) -> str:
+    def build_sentence(self, count: int) -> str:
         """Return the sentence that says how much of the budget is used."""
-        return _("Round %(round)d has used %(percent)d%% of its budget.")
+        return _("Round %(round)d has used %(percent)s of its budget.")
 
 
 class RoundEnds(RoundNotice, name="end"):
-    """A notice that a round ends soon."""
+    """The notice that a round ends soon."""
 
-    label = gettext_lazy("a round ends soon")
+    label = gettext_lazy("A round ends soon")
     page = "own:rounds"
 
-    def numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
+    def get_numbers(self, round: RoundFacts, now: datetime) -> dict[str, Any] | None:
         """Return an empty mapping if the round ends soon; otherwise None."""
-        return rules.get_end_numbers(round, now)
+        return round_warnings.get_end_numbers(round, now)
 
-    def sentence(self, count: int) -> str:
+    def build_sentence(self, count: int) -> str:
         """Return the sentence that says that the round ends soon."""
         return _("Round %(round)d ends within two days.")

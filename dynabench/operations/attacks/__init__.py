@@ -1,1 +1,1 @@
-"""Hostile models, and how each must end: run only by `manage.py doctor` and the tests."""
+"""Hostile models and how each must end. Only `manage.py doctor` and the tests run them."""

@@ -1,6 +1,6 @@
-"""What else must hold of a hostile case, and the cases that are no single run.
+"""Further checks of hostile cases, and the cases that are not a single run.
 
-Each raises Breach, which says what was seen; those that are no single run return it.
+Each raises Breach with a description of what was seen. The cases return such a description.
 """
 
 import dataclasses
@@ -18,26 +18,26 @@ from typing import Any
 from django.conf import settings
 from django.template import Context, Engine
 
-from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, HostileRun, expect_that
+from dynabench.operations.attacks.bench import BENCH_LIMITS, Bench, Breach, HostileRun, expect_that
 from evaluation.contract import MIB, Answer, Outcome, Usage
-from evaluation.isolation.inference.exchange import DIGITS, SentExamples
+from evaluation.isolation.inference.exchange import PROBABILITY_DIGITS, SentExamples
 from evaluation.isolation.sandbox.containers import (
-    LABEL,
-    PREFIX,
+    NAME_PREFIX,
+    SANDBOX_LABEL,
     OwnContainer,
-    list_ours,
+    list_own_containers,
     remove_container,
 )
-from evaluation.isolation.sandbox.engine import connect
+from evaluation.isolation.sandbox.engine import connect_to_engine
 from evaluation.isolation.sandbox.images import (
     ImageRefused,
-    check_image,
+    find_image_problems,
     inspect_image,
     load_image,
     pull_image,
 )
 from evaluation.isolation.sandbox.logs import REMOVED_LINE_TEXT, redact_log
-from evaluation.isolation.sandbox.usage import Pace, Sample
+from evaluation.isolation.sandbox.usage import ResourceSample, RunMeasurements
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, check_archive
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
 from tasks.targets.endpoints.registry import build_endpoint
@@ -47,7 +47,7 @@ SLOW_SCRIPT = "import time\ntime.sleep(60)"
 
 
 def check_memory_warning(hostile_run: HostileRun) -> None:
-    """Check that there is a warning about the memory of a child process that was killed."""
+    """Check that a warning mentions the memory of a child process that was killed."""
     expect_that(
         any("memory" in warning for warning in hostile_run.ending.warnings), hostile_run.ending
     )
@@ -57,7 +57,7 @@ def check_log_is_cut(hostile_run: HostileRun) -> None:
     """Check that the log is bounded and that its first line says so."""
     log = hostile_run.ending.log
     # With room for the line that says so.
-    expect_that(len(log) < LIMITS.log_bytes + 100, len(log))
+    expect_that(len(log) < BENCH_LIMITS.log_bytes + 100, len(log))
     expect_that("were not kept" in log.splitlines()[0], log[:100])
 
 
@@ -82,23 +82,32 @@ def check_log_is_inert(hostile_run: HostileRun) -> None:
 
 def check_few_digits(hostile_run: HostileRun) -> None:
     """Check that probabilities have few digits, so that they cannot smuggle out data."""
-    prob = next(answer for answer in hostile_run.answers.in_order() if answer).prob
-    expect_that(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
+    prob = next(answer for answer in hostile_run.answers.iterate_in_order() if answer).prob
+    expect_that(
+        prob
+        == {
+            "yes": round(0.123456789, PROBABILITY_DIGITS),
+            "no": round(0.876543211, PROBABILITY_DIGITS),
+        },
+        prob,
+    )
 
 
 def _check_good_run(bench: Bench, script: str, image: str) -> None:
     """Check that a model in this image answers every example and logs nothing."""
-    seen = bench.run(f"{script}\n{GOOD_SCRIPT}", image=image)
-    expect_that(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
+    hostile_run = bench.run(f"{script}\n{GOOD_SCRIPT}", image=image)
+    expect_that(
+        hostile_run.ending.outcome == Outcome.OK and not hostile_run.ending.log, hostile_run.ending
+    )
 
 
 def check_volumes(bench: Bench) -> str:
-    """Check that an image with volumes is refused, and that its volumes are read-only if it runs.
+    """Check that an image with volumes is refused, and that the volumes are read-only if it runs.
 
     Docker would otherwise mount a writable disk of the host there.
     """
-    image = bench.build("VOLUME /data /more")
-    reasons = check_image(inspect_image(image))
+    image = bench.build_image("VOLUME /data /more")
+    reasons = find_image_problems(inspect_image(image))
     expect_that(any("/data, /more" in reason for reason in reasons), reasons)
     script = "for place in ('/data/x', '/more/x'):\n    try: open(place, 'w')\n"
     _check_good_run(bench, f"{script}    except OSError: continue\n    breach(place)", image)
@@ -106,20 +115,20 @@ def check_volumes(bench: Bench) -> str:
 
 
 def check_fresh_ids(bench: Bench) -> str:
-    """Check that two runs of one set share no id and have different orders."""
+    """Check that two runs on one set share no example id and have different orders."""
     rows = [{"text": str(number)} for number in range(1000)]
     runs = [SentExamples(bench.folder / f"sent-{number}") for number in range(2)]
     for run in runs:
         run.write(rows, ["text"], lambda share, message: None)
-    first, second = _rows_of(runs[0]), _rows_of(runs[1])
-    ids = {row["id"] for row in first} & {row["id"] for row in second}
-    expect_that(not ids, ids)
-    same = sum(a["inputs"] == b["inputs"] for a, b in zip(first, second, strict=True))
-    expect_that(same < 50, same)
-    return f"no id twice; {same} of 1000 at the same place"
+    first, second = _read_rows(runs[0]), _read_rows(runs[1])
+    shared_ids = {row["id"] for row in first} & {row["id"] for row in second}
+    expect_that(not shared_ids, shared_ids)
+    same_count = sum(a["inputs"] == b["inputs"] for a, b in zip(first, second, strict=True))
+    expect_that(same_count < 50, same_count)
+    return f"no id twice; {same_count} of 1000 at the same place"
 
 
-def _rows_of(run: SentExamples) -> list[dict[str, Any]]:
+def _read_rows(run: SentExamples) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run.path.open()]
 
 
@@ -130,13 +139,13 @@ def check_random_answers(bench: Bench) -> str:
     expect_that(
         first.ending.outcome == second.ending.outcome == Outcome.OK, (first.ending, second.ending)
     )
-    differ = sum(a != b for a, b in zip(first.labels, second.labels, strict=True))
-    expect_that(differ, first.labels)
-    return f"{differ} of {len(first.labels)} answers differ"
+    difference_count = sum(a != b for a, b in zip(first.labels, second.labels, strict=True))
+    expect_that(difference_count, first.labels)
+    return f"{difference_count} of {len(first.labels)} answers differ"
 
 
 def check_no_stored_times(bench: Bench) -> str:
-    """Check that no times are stored per answer, but only sums per run."""
+    """Check that no times are stored per answer, only sums per run."""
     names = {field.name for field in dataclasses.fields(Answer)}
     expect_that(names == {"value", "prob", "logprob", "tokens"}, names)
     sums = [field.name for field in dataclasses.fields(Usage) if "seconds" in field.name]
@@ -145,16 +154,16 @@ def check_no_stored_times(bench: Bench) -> str:
 
 def check_archives(bench: Bench) -> str:
     """Check that hostile archives are refused before anything is written."""
-    bomb, climber = bench.folder / "bomb.zip", bench.folder / "up.tar"
-    crowd = bench.folder / "many.tar"
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as zipped:
+    bomb_path, escaping_path = bench.folder / "bomb.zip", bench.folder / "up.tar"
+    crowded_path = bench.folder / "many.tar"
+    with zipfile.ZipFile(bomb_path, "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("weights.safetensors", bytes(32 * MIB))
-    with tarfile.open(climber, "w") as tar:
+    with tarfile.open(escaping_path, "w") as tar:
         tar.addfile(tarfile.TarInfo("../../etc/cron.d/x"))
-    with tarfile.open(crowd, "w") as tar:
+    with tarfile.open(crowded_path, "w") as tar:
         for number in range(1001):
             tar.addfile(tarfile.TarInfo(f"{number}"))
-    for path in (bomb, climber, crowd):
+    for path in (bomb_path, escaping_path, crowded_path):
         try:
             check_archive(path, ArchiveLimits(members=1000))
         except ArchiveRefused:
@@ -165,10 +174,10 @@ def check_archives(bench: Bench) -> str:
 
 def check_moved_tag(bench: Bench) -> str:
     """Check that a run identifies an image by its id, and that a tag is not pulled."""
-    checked_image = bench.build("ENV VERSION=checked")
-    other_image = bench.build("ENV VERSION=other")
+    checked_image = bench.build_image("ENV VERSION=checked")
+    other_image = bench.build_image("ENV VERSION=other")
     tag = f"dynabench-hostile:{bench.token}"
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         for image in (checked_image, other_image):
             client.images.get(image).tag(tag)
         expect_that(inspect_image(tag).id == other_image, tag)
@@ -184,19 +193,22 @@ def check_moved_tag(bench: Bench) -> str:
 
 
 def check_odd_images(bench: Bench) -> str:
-    """Check handmade images, of another architecture or size, which cannot be built here."""
+    """Check that handmade images of another architecture or of excessive size are refused.
+
+    Such images cannot be built here.
+    """
     archive = bench.folder / "odd.tar"
     archive.write_bytes(
         _build_image_archive({"architecture": "s390x", "os": "linux", "config": {}})
     )
-    id = load_image(archive)
+    image_id = load_image(archive)
     try:
-        facts = inspect_image(id)
-        expect_that(len(check_image(facts)) == 2, check_image(facts))
+        facts = inspect_image(image_id)
+        expect_that(len(find_image_problems(facts)) == 2, find_image_problems(facts))
     finally:
-        with closing(connect()) as client:
-            client.images.remove(id, force=True)
-    reasons = check_image(facts._replace(size=20 * 10**9))
+        with closing(connect_to_engine()) as client:
+            client.images.remove(image_id, force=True)
+    reasons = find_image_problems(facts._replace(size=20 * 10**9))
     expect_that(len(reasons) == 3, reasons)
     return "3 of 3 refused"
 
@@ -225,19 +237,25 @@ def _build_image_archive(config: dict[str, Any]) -> bytes:
 
 
 def check_spoofed_label(bench: Bench) -> str:
-    """Check that an image's label does not make a container ours, and that our label wins."""
-    stolen_key, own_key = bench.key(), bench.key()
-    image = bench.build(f"LABEL {LABEL}={stolen_key}")
-    with closing(connect()) as client:
+    """Check that an image's label does not make a container the site's own.
+
+    The label that the site sets on a container wins.
+    """
+    stolen_key, own_key = bench.create_key(), bench.create_key()
+    image = bench.build_image(f"LABEL {SANDBOX_LABEL}={stolen_key}")
+    with closing(connect_to_engine()) as client:
         stranger = client.containers.create(image, network_mode="none")
         try:
-            expect_that(not list_ours(stolen_key), list_ours(stolen_key))
+            expect_that(not list_own_containers(stolen_key), list_own_containers(stolen_key))
         finally:
             stranger.remove()
     own_containers: list[OwnContainer] = []
     script = f"import time\ntime.sleep(1.5)\n{GOOD_SCRIPT}"
     bench.run(
-        script, image=image, key=own_key, beat=lambda: own_containers.extend(list_ours(own_key))
+        script,
+        image=image,
+        key=own_key,
+        beat=lambda: own_containers.extend(list_own_containers(own_key)),
     )
     expect_that(own_containers, "our own container was not found")
     return "the stranger is not listed, our run is"
@@ -248,44 +266,47 @@ import sys
 from pathlib import Path
 from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.contract import Runnable
-from dynabench.operations.attacks.bench import LIMITS
-ending = DockerRunner(sys.argv[1]).run(Runnable(image=sys.argv[2]), Path(sys.argv[3]), LIMITS,
+from dynabench.operations.attacks.bench import BENCH_LIMITS
+ending = DockerRunner(sys.argv[1]).run(Runnable(image=sys.argv[2]), Path(sys.argv[3]), BENCH_LIMITS,
     take=lambda line: None, beat=lambda: print("beat", flush=True))
 print(ending.outcome, flush=True)
 """
 
 
-def _start_worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
+def _start_worker(*arguments: str, **environment: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", WORKER_SCRIPT, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=settings.BASE_DIR,
-        env={**os.environ, **more},
+        env={**os.environ, **environment},
     )
 
 
 def check_killed_worker(bench: Bench) -> str:
     """Check that a container left by a killed worker is found by its name and removed."""
-    key = bench.key()
-    with _start_worker(key, bench.image, str(bench.inputs(SLOW_SCRIPT))) as worker:
+    key = bench.create_key()
+    with _start_worker(key, bench.image, str(bench.write_inputs(SLOW_SCRIPT))) as worker:
         assert worker.stdout is not None
         # Killed only once its container runs.
-        while not any(ours.is_running for ours in list_ours(key)):
+        while not any(container.is_running for container in list_own_containers(key)):
             line = worker.stdout.readline()
             if line != "beat\n":
                 raise Breach(f"The worker ended: {line}{worker.stdout.read()}")
         worker.kill()
-    expect_that([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
-    remove_container(PREFIX + key)
-    remove_container(PREFIX + key)  # again does no harm
-    expect_that(not list_ours(key), list_ours(key))
+    expect_that(
+        [container.name for container in list_own_containers(key)] == [NAME_PREFIX + key],
+        list_own_containers(key),
+    )
+    remove_container(NAME_PREFIX + key)
+    remove_container(NAME_PREFIX + key)  # again does no harm
+    expect_that(not list_own_containers(key), list_own_containers(key))
     return "left behind, found and removed"
 
 
 class _CancelledError(Exception):
-    """Raised when somebody cancelled the run."""
+    """Raised if somebody cancelled the run."""
 
 
 def check_cancellation(bench: Bench) -> str:
@@ -298,15 +319,17 @@ def check_cancellation(bench: Bench) -> str:
             raise _CancelledError
 
     with suppress(_CancelledError):
-        seen = bench.run(SLOW_SCRIPT, beat=beat)
-        raise Breach(f"it went on: {seen.ending}")
+        hostile_run = bench.run(SLOW_SCRIPT, beat=beat)
+        raise Breach(f"it went on: {hostile_run.ending}")
     return "cancelled"
 
 
 def check_engine_down(bench: Bench) -> str:
-    """Check the outcome of a run when no engine answers at the URL."""
-    nowhere = f"unix://{bench.folder}/nowhere.sock"
-    with _start_worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
+    """Check that a run without an engine at its URL ends with the outcome "infrastructure"."""
+    missing_socket = f"unix://{bench.folder}/nowhere.sock"
+    with _start_worker(
+        bench.create_key(), bench.image, "examples", DOCKER_HOST=missing_socket
+    ) as worker:
         output, _ = worker.communicate()
     expect_that(output.split()[-1:] == [Outcome.INFRASTRUCTURE], output)
     return "infrastructure"
@@ -327,15 +350,16 @@ def check_private_endpoints(bench: Bench) -> str:
 
 
 def check_early_answers(bench: Bench) -> str:
-    """Check the throughput of a model that computes answers before it gives them.
+    """Check that the throughput of a model includes the time before its first answer.
 
-    It takes 100 processor seconds until the first answer, then gives 40 answers in one second.
+    This model computes for 99 processor seconds until its first answer, then gives 39 in one
+    second.
     """
-    pace = Pace(start=0.0)
-    pace.sampled(Sample(99.0, MIB), 99.0)
-    pace.answered(1, 99.0)
-    pace.answered(39, 100.0)
-    pace.sampled(Sample(100.0, MIB), 100.0)
-    usage, warning = pace.usage(100.0, trusted=False)
+    measurements = RunMeasurements(started_at=0.0)
+    measurements.record_sample(ResourceSample(99.0, MIB), 99.0)
+    measurements.record_answers(1, 99.0)
+    measurements.record_answers(39, 100.0)
+    measurements.record_sample(ResourceSample(100.0, MIB), 100.0)
+    usage, warning = measurements.compute_usage(100.0, is_trusted=False)
     expect_that(usage.examples_per_second == 0.4 and warning, usage)
     return "40 answers in 100 s: 0.4 a second"

@@ -1,1 +1,1 @@
-"""Backups of a whole site, its restoration, and its move from SQLite to PostgreSQL."""
+"""Backups of a whole site, restoring them, and the move from SQLite to PostgreSQL."""

@@ -1,8 +1,8 @@
-"""Rows of PostgreSQL as bytes and back, by COPY: one snapshot, one transaction, no other program.
+"""PostgreSQL's rows as bytes and back, by COPY: one snapshot, one transaction, no other program.
 
-The tables themselves are made by the migrations, which are the same on both sides. The bytes are
-frames, each with its length before it: of each table its name, columns and highest id as JSON, then
-what COPY says, then an empty frame.
+Migrations create the tables themselves, the same ones on both sides. The bytes are frames, each
+preceded by its length. Of each table, the first frame has its name, columns and highest id as
+JSON; then follow COPY's output and an empty frame.
 """
 
 import json
@@ -18,7 +18,7 @@ from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.tables import list_columns, list_stored_models
 
 TABLE_WITH_TRIGGERS = "tasks_roundtarget"
-"""The table whose triggers refuse targets of rounds that have begun, which all rows have here."""
+"""The table with triggers that refuse targets of rounds that have begun."""
 LENGTH_FORMAT = struct.Struct(">I")
 
 
@@ -26,12 +26,12 @@ def dump_rows(cursor: Any) -> Iterator[bytes]:
     """Yield the rows of all tables in frames, as seen by the cursor's transaction."""
     for model in list_stored_models():
         names = [str(field.column) for field in list_columns(model)]
-        head = {
+        header = {
             "table": model._meta.db_table,
             "columns": names,
             "last": _read_last_id(cursor, model),
         }
-        yield from _encode_frame(json.dumps(head).encode())
+        yield from _encode_frame(json.dumps(header).encode())
         with cursor.copy(f"COPY {_format_target(model, names)} TO STDOUT") as copy:
             for block in copy:
                 yield from _encode_frame(bytes(block))
@@ -39,26 +39,30 @@ def dump_rows(cursor: Any) -> Iterator[bytes]:
 
 
 def load_rows(cursor: Any, file: IO[bytes]) -> None:
-    """Load the frames of `dump_rows` into empty tables (`empty_tables`). Raises BackupError."""
+    """Load the frames of `dump_rows` into the tables that `open_empty_tables` emptied.
+
+    Raises BackupError.
+    """
     models = {model._meta.db_table: model for model in list_stored_models()}
-    while (head := _read_frame(file)) is not None:
-        about = json.loads(head)
-        model = models[about["table"]]
-        with cursor.copy(f"COPY {_format_target(model, about['columns'])} FROM STDIN") as copy:
+    while (header_frame := _read_frame(file)) is not None:
+        header = json.loads(header_frame)
+        model = models[header["table"]]
+        with cursor.copy(f"COPY {_format_target(model, header['columns'])} FROM STDIN") as copy:
             while block := _read_frame(file):
                 copy.write(block)
-        set_last_id(cursor, model, about["last"])
+        set_last_id(cursor, model, header["last"])
 
 
 @contextmanager
-def empty_tables() -> Iterator[Any]:
-    """Yield a cursor in a transaction in which all tables are empty.
+def open_empty_tables() -> Iterator[Any]:
+    """Empty all tables in a transaction, and yield its cursor.
 
     Rows can be inserted in any order. Foreign keys are checked at the end.
     """
     tables = ", ".join(f'"{model._meta.db_table}"' for model in list_stored_models())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
+        # Its triggers would refuse the targets of rounds that had begun when the backup was made.
         cursor.execute(f"ALTER TABLE {TABLE_WITH_TRIGGERS} DISABLE TRIGGER USER")
         yield cursor
         # Foreign keys are checked now: a table with checks that still wait cannot be altered.
@@ -67,7 +71,7 @@ def empty_tables() -> Iterator[Any]:
 
 
 def set_last_id(cursor: Any, model: type[Model], last_id: int) -> None:
-    """Set the table's sequence to `last`, so that ids of deleted rows are never reused."""
+    """Set the table's sequence to `last_id`, so that ids of deleted rows are never reused."""
     if last_id:
         table, column = _name_primary_key(model)
         query = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
@@ -89,9 +93,9 @@ def _name_primary_key(model: type[Model]) -> list[str]:
 
 
 def _format_target(model: type[Model], names: list[str]) -> str:
-    """Return the table with its column names, because sites may order columns differently."""
-    quoted = ", ".join(f'"{name}"' for name in names)
-    return f'"{model._meta.db_table}" ({quoted})'
+    """Return the table with its column names for COPY. Databases may order columns differently."""
+    column_list = ", ".join(f'"{name}"' for name in names)
+    return f'"{model._meta.db_table}" ({column_list})'
 
 
 def _encode_frame(data: bytes) -> Iterator[bytes]:
@@ -102,11 +106,11 @@ def _encode_frame(data: bytes) -> Iterator[bytes]:
 
 def _read_frame(file: IO[bytes]) -> bytes | None:
     """Return the next frame, or None at the end. Raises BackupError."""
-    head = file.read(LENGTH_FORMAT.size)
-    if not head:
+    length_bytes = file.read(LENGTH_FORMAT.size)
+    if not length_bytes:
         return None
-    (size,) = LENGTH_FORMAT.unpack(head)
+    (size,) = LENGTH_FORMAT.unpack(length_bytes)
     data = file.read(size)
     if len(data) != size:
-        raise BackupError("The dump of the database ends too early.")
+        raise BackupError("The database dump is incomplete.")
     return data

@@ -1,4 +1,4 @@
-"""The database of one moment, and back: SQLite by its own backup, PostgreSQL by COPY."""
+"""Snapshots of the database and their restoration: SQLite by its own backup, PostgreSQL by COPY."""
 
 import os
 import shutil
@@ -16,8 +16,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import FileField
 from django.utils import timezone
 
-from core.files.storage.disk import scratch
-from dynabench.operations.backups.copying import dump_rows, empty_tables, load_rows
+from core.files.storage.disk import open_scratch_folder
+from dynabench.operations.backups.copying import dump_rows, load_rows, open_empty_tables
 from dynabench.operations.backups.quiet import build_statements
 from dynabench.operations.backups.stores import BLOCK_BYTES
 
@@ -28,7 +28,7 @@ PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
 class Snapshot:
     """A consistent snapshot of the database.
 
-    files: the names of all stored files that rows refer to. dump: the database in bytes.
+    files: the names of all stored files that rows refer to. dump: the database as blocks of bytes.
     """
 
     files: list[str]
@@ -36,11 +36,12 @@ class Snapshot:
 
 
 def is_empty_database() -> bool:
-    """Return whether the database has neither people nor tasks. It may have empty tables."""
+    """Return whether the database has neither people nor tasks. Its tables may exist."""
     tables = connection.introspection.table_names()
     with connection.cursor() as cursor:
         for table in PEOPLE_AND_TASKS:
             if table in tables:
+                # Without models: the tables may be of a version with other columns.
                 cursor.execute(f'SELECT 1 FROM "{table}" LIMIT 1')  # noqa: S608
                 if cursor.fetchone():
                     return False
@@ -48,7 +49,7 @@ def is_empty_database() -> bool:
 
 
 def list_last_migrations() -> dict[str, list[str]]:
-    """Return the last migrations of this version by application."""
+    """Return the names of this version's last migrations, by app."""
     names: dict[str, list[str]] = {}
     for app, name in sorted(MigrationLoader(None).graph.leaf_nodes()):
         names.setdefault(app, []).append(name)
@@ -56,7 +57,7 @@ def list_last_migrations() -> dict[str, list[str]]:
 
 
 def find_referenced_files() -> list[str]:
-    """Return the names of the files that rows refer to now."""
+    """Return the names of the files that the database's rows refer to now."""
     with connection.cursor() as cursor:
 
         def fetch(query: str) -> Iterable[tuple[str]]:
@@ -81,18 +82,18 @@ def _find_file_names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
 @contextmanager
 def take_snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot of the database without blocking writers."""
-    take = _take_postgres_snapshot
+    take_vendor_snapshot = _take_postgres_snapshot
     if connection.vendor == "sqlite":
-        take = _take_sqlite_snapshot
-    with take() as taken:
-        yield taken
+        take_vendor_snapshot = _take_sqlite_snapshot
+    with take_vendor_snapshot() as snapshot:
+        yield snapshot
 
 
 @contextmanager
 def _take_sqlite_snapshot() -> Iterator[Snapshot]:
     # SQLite's own backup copies pages of one moment, while others write.
     connection.ensure_connection()
-    with scratch() as folder:
+    with open_scratch_folder() as folder:
         path = folder / "database"
         with closing(sqlite3.connect(path)) as copy:
             connection.connection.backup(copy)
@@ -112,7 +113,7 @@ def _take_postgres_snapshot() -> Iterator[Snapshot]:
 def load_dump(path: Path) -> None:
     """Replace the site's database with the dump at `path`, atomically.
 
-    Runs `quiet.build_statements` in it.
+    Runs the statements of `quiet.build_statements` in the restored database.
     """
     if connection.vendor == "sqlite":
         _load_sqlite(path)
@@ -139,7 +140,7 @@ def _load_sqlite(path: Path) -> None:
 def _load_postgres(path: Path) -> None:
     # The backup was made by this version, so its tables are the same.
     call_command("migrate", verbosity=0)
-    with empty_tables() as cursor, path.open("rb") as file:
+    with open_empty_tables() as cursor, path.open("rb") as file:
         load_rows(cursor, file)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         # In the same transaction: nothing is ever seen that would be sent again.

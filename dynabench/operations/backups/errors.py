@@ -2,4 +2,4 @@
 
 
 class BackupError(Exception):
-    """Raised when a backup or restoration fails. The message gives the reason and the remedy."""
+    """Raised if a backup, a restoration or a move fails. The message says why, and what to do."""

@@ -1,4 +1,4 @@
-"""The manifest of a backup: its files with sizes and digests, and its site."""
+"""The manifest of a backup: its files with their sizes and digests, and facts about its site."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -33,12 +33,12 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def read_manifest(text: bytes) -> Manifest:
-    """Parse a stored manifest. Raises ValueError."""
+    """Parse a stored manifest. Raises ValueError for another format or an unsafe path."""
     values: dict[str, Any] = json.loads(text)
     if values.get("format") != FORMAT:
         raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
-    if wrong := next(filter(_escapes_folder, values["files"]), None):
-        raise ValueError(f"it names {wrong!r}, which may lie elsewhere")
+    if unsafe_name := next(filter(_escapes_folder, values["files"]), None):
+        raise ValueError(f"it contains the unsafe path {unsafe_name!r}")
     for name, (size, digest) in values["files"].items():
         values["files"][name] = (size, digest)  # JSON has lists for tuples
     return Manifest(**values)

@@ -1,16 +1,16 @@
 """SQL for both databases that keeps a restored site from sending anything twice.
 
-The statements run in the transaction that restores the database: whatever starts afterwards finds
-nothing to send. Sessions end, because passwords may have changed since the backup. What a panel
-was paid since is not known here: open payments wait for their owner, and no campaign pays before
-its owner has given the panel's token again.
+The statements run in the transaction that restores the database, so whatever starts afterwards
+finds nothing to send. Sessions end, because passwords may have changed since the backup. The site
+cannot know what panels have paid since the backup. So open payments wait for their owner, and a
+campaign pays only after its owner has entered the panel's token again.
 """
 
 from datetime import datetime
 
-from core.accounts.models import TOKEN_WARNING
+from core.accounts.models import TOKEN_WARNING_TIME
 
-STATEMENTS = """
+QUIET_SQL = """
 UPDATE webhooks_webhook SET on_since = CURRENT_TIMESTAMP, looked_to = CURRENT_TIMESTAMP
   WHERE on_since IS NOT NULL;
 UPDATE webhooks_delivery SET state = 'withheld', data = '{}', lease_token = NULL,
@@ -36,7 +36,7 @@ DELETE FROM account_emailconfirmation;
 
 def build_statements(now: datetime) -> str:
     """Return all SQL statements, to be run in one transaction."""
-    return f"""{STATEMENTS}
+    return f"""{QUIET_SQL}
 UPDATE accounts_apitoken SET reminded_at = CURRENT_TIMESTAMP
-  WHERE reminded_at IS NULL AND expires_at < '{now + TOKEN_WARNING:%Y-%m-%d %H:%M:%S}';
+  WHERE reminded_at IS NULL AND expires_at < '{now + TOKEN_WARNING_TIME:%Y-%m-%d %H:%M:%S}';
 """  # noqa: S608

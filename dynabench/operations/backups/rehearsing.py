@@ -1,4 +1,4 @@
-"""Restoring a backup beside the site, to see that it would work and how long it takes."""
+"""Trial restorations of a backup, to see whether it works and how long it takes."""
 
 import json
 import os
@@ -13,32 +13,32 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-from core.env import env_secret
-from core.files.storage.disk import scratch
+from core.env import read_env_secret
+from core.files.storage.disk import open_scratch_folder
 from dynabench.operations.backups.errors import BackupError
 
 SITE_VARIABLES = ("STORAGE_URL", "CACHE_URL", "CACHE_URL_FILE", "DATABASE_URL_FILE", "POOLER")
-"""What the rehearsal must not touch, or has of its own."""
+"""Environment variables that the rehearsal must not use, or sets itself."""
 CHECKED_PARTS = ("database", "secrets")
-"""Lines of the doctor that tell of it; each file was compared with its digest as it came."""
+"""The doctor's checks that concern the restored site. Files were compared as they were restored."""
 
 
-def rehearse_restore(place: str, *, without_log: bool) -> list[str]:
-    """Restore a backup into a scratch site, check it, remove it, and return the output's lines.
+def rehearse_restore(folder_address: str, *, without_log: bool) -> list[str]:
+    """Restore a backup into a scratch site, check and remove that site; return the output's lines.
 
     The site itself is not changed. Needs disk space for the unpacked backup. Raises BackupError.
     """
-    began = time.monotonic()
-    with scratch() as folder, _create_scratch_database(folder) as url:
+    started_at = time.monotonic()
+    with open_scratch_folder() as folder, _create_scratch_database(folder) as url:
         environment = dict(os.environ)
         for name in SITE_VARIABLES:
             environment.pop(name, None)
         environment["DYNABENCH_HOME"] = str(folder)
         environment["DATABASE_URL"] = url
         environment["ERASURE_LOG"] = str(Path(settings.ERASURE_LOG).resolve())
-        command = ["restore", place]
-        if not place.startswith("s3://"):  # the command runs in another folder
-            command = ["restore", str(Path(place).resolve())]
+        command = ["restore", folder_address]
+        if not folder_address.startswith("s3://"):  # the command runs in another folder
+            command = ["restore", str(Path(folder_address).resolve())]
         if without_log:
             command.append("--without-log")
         printed_lines = _run_command(command, environment, is_checked=True).splitlines()[:-1]
@@ -52,7 +52,7 @@ def rehearse_restore(place: str, *, without_log: bool) -> list[str]:
                 problem_lines.append(line)
     if problem_lines:
         raise BackupError("\n".join(problem_lines))
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - started_at
     return [*printed_lines, *lines, f"{seconds:.0f} seconds"]
 
 
@@ -61,7 +61,7 @@ def _run_command(
 ) -> str:
     """Return the output of a command in the scratch site. Raises BackupError.
 
-    is_checked: whether a failure of the command raises.
+    words: the command and its arguments. is_checked: whether to raise if the command fails.
     """
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *words]
     process = subprocess.run(
@@ -84,9 +84,9 @@ def _create_scratch_database(folder: Path) -> Iterator[str]:
             cursor.execute(f'CREATE DATABASE "{name}"')
     except DatabaseError as error:
         role = connection.settings_dict["USER"]
-        raise BackupError(f"{error} As a superuser: ALTER ROLE {role} CREATEDB.") from None
+        raise BackupError(f"{error} Run as a superuser: ALTER ROLE {role} CREATEDB.") from None
     try:
-        yield urlsplit(env_secret("DATABASE_URL"))._replace(path=f"/{name}").geturl()
+        yield urlsplit(read_env_secret("DATABASE_URL"))._replace(path=f"/{name}").geturl()
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -1,8 +1,9 @@
-"""Files that only a passphrase opens: chunks under AES-GCM with a key that scrypt derives. Pure.
+"""Files encrypted with a passphrase: chunks under AES-GCM, with a key that scrypt derives. Pure.
 
-A sealed file is MAGIC, 16 bytes of salt for scrypt, 16 of its own for HKDF, then chunks. As in the
-format of age, the nonce of a chunk is its number and whether it is the last, so that none can be
-moved, left out or added at the end. The file's name goes into its key: no file passes for another.
+A file is MAGIC, 16 bytes of salt for scrypt, 16 bytes of the file's own salt for HKDF, then chunks.
+As in the format of the tool age, the nonce of a chunk contains its number and whether it is the
+last one. So no chunk can be moved, left out or appended. The file's name goes into its key, so that
+no file can be passed off as another.
 """
 
 import os
@@ -23,7 +24,7 @@ SCRYPT_COST = 2**16  # 64 MB and a fifth of a second for each guess
 
 
 class WrongSeal(ValueError):
-    """Raised when the passphrase is wrong or the file is damaged."""
+    """Raised if the passphrase is wrong or the file is damaged."""
 
 
 def is_sealed(start: bytes) -> bool:
@@ -32,22 +33,23 @@ def is_sealed(start: bytes) -> bool:
 
 
 def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) -> Iterator[bytes]:
-    """Yield the encrypted file.
+    """Yield the encrypted file as blocks of bytes.
 
-    salt: random, but the same for all files of a backup, because scrypt is slow.
+    salt: random bytes, the same for all files of a backup, because scrypt is slow. name: the file's
+    name, which `unseal` needs, too.
     """
     # Another key for each file, for all of which scrypt is asked once.
     file_salt = os.urandom(SALT_BYTES)
     cipher = _build_cipher(passphrase, salt, file_salt, name)
     yield MAGIC + salt + file_salt
     pending_chunk = b""
-    number = 0
+    chunk_number = 0
     for chunk in _cut_into_pieces(blocks, CHUNK_BYTES):
-        if number:
-            yield cipher.encrypt(_build_nonce(number, is_last=False), pending_chunk, None)
-        pending_chunk, number = chunk, number + 1
+        if chunk_number:
+            yield cipher.encrypt(_build_nonce(chunk_number, is_last=False), pending_chunk, None)
+        pending_chunk, chunk_number = chunk, chunk_number + 1
     # An empty file has one empty chunk, so that its end is sealed, too.
-    yield cipher.encrypt(_build_nonce(max(number, 1), is_last=True), pending_chunk, None)
+    yield cipher.encrypt(_build_nonce(max(chunk_number, 1), is_last=True), pending_chunk, None)
 
 
 def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
@@ -58,17 +60,17 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
     pieces = _cut_into_pieces(
         blocks, len(MAGIC) + 2 * SALT_BYTES, later_size=CHUNK_BYTES + TAG_BYTES
     )
-    head = next(pieces, b"")
-    salt, file_salt = head[len(MAGIC) : -SALT_BYTES], head[-SALT_BYTES:]
-    if not is_sealed(head) or len(salt) != SALT_BYTES:
-        raise WrongSeal(f"{name} is not sealed as it should be.")
+    header = next(pieces, b"")
+    salt, file_salt = header[len(MAGIC) : -SALT_BYTES], header[-SALT_BYTES:]
+    if not is_sealed(header) or len(salt) != SALT_BYTES:
+        raise WrongSeal(f"{name} is not encrypted correctly.")
     cipher = _build_cipher(passphrase, salt, file_salt, name)
-    pending_chunk, number = next(pieces, b""), 1
+    pending_chunk, chunk_number = next(pieces, b""), 1
     try:
         for chunk in pieces:
-            yield cipher.decrypt(_build_nonce(number, is_last=False), pending_chunk, None)
-            pending_chunk, number = chunk, number + 1
-        yield cipher.decrypt(_build_nonce(number, is_last=True), pending_chunk, None)
+            yield cipher.decrypt(_build_nonce(chunk_number, is_last=False), pending_chunk, None)
+            pending_chunk, chunk_number = chunk, chunk_number + 1
+        yield cipher.decrypt(_build_nonce(chunk_number, is_last=True), pending_chunk, None)
     except InvalidTag:
         raise WrongSeal(f"{name}: the passphrase is wrong, or the file is damaged.") from None
 
@@ -76,7 +78,7 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
 def _cut_into_pieces(blocks: Iterable[bytes], size: int, *, later_size: int = 0) -> Iterator[bytes]:
     """Yield the same bytes in pieces of `size`; the last piece may be shorter.
 
-    later_size: the size of all pieces after the first; 0 for `size`.
+    later_size: the size of all pieces after the first one; if 0, they have `size`, too.
     """
     buffer = bytearray()
     for block in blocks:
@@ -89,8 +91,8 @@ def _cut_into_pieces(blocks: Iterable[bytes], size: int, *, later_size: int = 0)
         yield bytes(buffer)
 
 
-def _build_nonce(number: int, *, is_last: bool) -> bytes:
-    return number.to_bytes(11, "big") + bytes([is_last])
+def _build_nonce(chunk_number: int, *, is_last: bool) -> bytes:
+    return chunk_number.to_bytes(11, "big") + bytes([is_last])
 
 
 def _build_cipher(passphrase: str, salt: bytes, file_salt: bytes, name: str) -> AESGCM:

@@ -1,4 +1,7 @@
-"""The place of a backup: a folder, or a part of a bucket. It is whole or not there at all."""
+"""The place of a backup: a folder, or a part of a bucket.
+
+A backup is complete or does not exist.
+"""
 
 import fcntl
 import hashlib
@@ -13,42 +16,46 @@ from pathlib import Path
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage, Storage, storages
 
-from core.env import EnvError, object_storage
+from core.env import EnvError, parse_object_storage_url
 from dynabench.operations.backups.errors import BackupError
 
 BLOCK_BYTES = 2**20
 MANIFEST_NAME = "manifest.json"
-"""Written last: without it there is no backup."""
-MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
+"""The name of the file that is written last. Without it, there is no backup."""
+FOLDER_NAME_FORMAT, UNFINISHED_SUFFIX = "%Y-%m-%dT%H%M", ".part"
 
 
-def open_store(place: str) -> Storage:
-    """Return the storage at a folder or at `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
-    if place.startswith("s3://"):
+def open_store(folder_address: str) -> Storage:
+    """Return the storage of a folder, or of `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
+    if folder_address.startswith("s3://"):
         try:
-            return storages.create_storage(object_storage(place))
+            return storages.create_storage(parse_object_storage_url(folder_address))
         except EnvError as error:
             raise BackupError(str(error)) from None
-    return FileSystemStorage(place, file_permissions_mode=0o600, directory_permissions_mode=0o700)
+    # A backup contains all that the site keeps secret, so only its own user reads it.
+    return FileSystemStorage(
+        folder_address, file_permissions_mode=0o600, directory_permissions_mode=0o700
+    )
 
 
 @contextmanager
-def create_store(place: str) -> Iterator[Storage]:
-    """Yield an empty storage, which becomes `place` if the block succeeds. Raises BackupError.
+def create_store(folder_address: str) -> Iterator[Storage]:
+    """Yield an empty storage, which is at `folder_address` after the block. Raises BackupError.
 
-    A folder is renamed at the end. A bucket may contain leftovers; only the manifest counts.
+    A folder gets its name at the end. A bucket may contain leftovers: only the manifest counts.
     """
-    if place.startswith("s3://"):
-        store = open_store(place)
+    if folder_address.startswith("s3://"):
+        store = open_store(folder_address)
         if store.exists(MANIFEST_NAME):
-            raise BackupError(f"There is a backup at {place} already. Name another place.")
+            raise BackupError(f"{folder_address} already contains a backup. Use another place.")
         yield store
         return
-    final_path = Path(place).absolute()
+    final_path = Path(folder_address).absolute()
     if final_path.exists():
-        raise BackupError(f"{final_path} exists already. Name a new folder.")
-    unfinished_path = final_path.with_name(final_path.name + PART)
+        raise BackupError(f"{final_path} already exists. Use a new folder.")
+    unfinished_path = final_path.with_name(final_path.name + UNFINISHED_SUFFIX)
     unfinished_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # The folder itself is locked, so that no lock file can be left behind.
     lock = os.open(unfinished_path, os.O_RDONLY)
     try:
         _claim_folder(unfinished_path, lock)
@@ -57,6 +64,7 @@ def create_store(place: str) -> Iterator[Storage]:
         unfinished_path.rename(final_path)
     finally:
         os.close(lock)
+        # After a success the folder has its final name, and nothing is left to remove.
         shutil.rmtree(unfinished_path, ignore_errors=True)
 
 
@@ -66,7 +74,9 @@ def _claim_folder(unfinished_path: Path, lock: int) -> None:
         # The system releases it when the process ends, however it ends.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BackupError(f"Another backup is writing {unfinished_path}. Wait for it.") from None
+        raise BackupError(
+            f"Another backup is writing to {unfinished_path}. Wait until it ends."
+        ) from None
     for leftover in unfinished_path.iterdir():
         if leftover.is_dir():
             shutil.rmtree(leftover)
@@ -74,29 +84,29 @@ def _claim_folder(unfinished_path: Path, lock: int) -> None:
             leftover.unlink()
 
 
-def build_dated_place(base_place: str, at: datetime) -> str:
+def build_dated_address(base_address: str, made_at: datetime) -> str:
     """Return the place for a backup made at this time, below a folder or a bucket's prefix.
 
     >>> from datetime import UTC
-    >>> build_dated_place("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
+    >>> build_dated_address("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
     's3://site/backups/2026-01-31T0315?region=eu'
     """
-    path, mark, query = base_place, "", ""
-    if base_place.startswith("s3://"):  # a folder may have a question mark in its name
-        path, mark, query = base_place.partition("?")
-    return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
+    path, separator, query = base_address, "", ""
+    if base_address.startswith("s3://"):  # a folder may have a question mark in its name
+        path, separator, query = base_address.partition("?")
+    return f"{path.rstrip('/')}/{made_at.strftime(FOLDER_NAME_FORMAT)}{separator}{query}"
 
 
-def remove_killed_backups(place: str) -> None:
+def remove_killed_backups(folder_address: str) -> None:
     """Remove what killed backups left in a folder, to free disk space.
 
-    Only backups named by `build_dated_place`. Does nothing in a bucket, where a backup in progress
-    looks the same; `remove_older_backups` removes their remains there.
+    Only removes backups named by `build_dated_address`. Does nothing in a bucket, where a backup in
+    progress looks the same; there, `remove_older_backups` removes the leftovers.
     """
-    if place.startswith("s3://"):
+    if folder_address.startswith("s3://"):
         return
-    for unfinished_path in Path(place).glob(f"*{PART}"):
-        if _parse_moment(unfinished_path.name):
+    for unfinished_path in Path(folder_address).glob(f"*{UNFINISHED_SUFFIX}"):
+        if _parse_folder_name(unfinished_path.name):
             lock = os.open(unfinished_path, os.O_RDONLY)
             with suppress(BackupError):  # it is being written
                 _claim_folder(unfinished_path, lock)
@@ -104,21 +114,23 @@ def remove_killed_backups(place: str) -> None:
             os.close(lock)
 
 
-def _parse_moment(name: str) -> datetime | None:
+def _parse_folder_name(name: str) -> datetime | None:
     try:
-        return datetime.strptime(name.removesuffix(PART), MOMENT).replace(tzinfo=UTC)
+        return datetime.strptime(name.removesuffix(UNFINISHED_SUFFIX), FOLDER_NAME_FORMAT).replace(
+            tzinfo=UTC
+        )
     except ValueError:  # somebody else's
         return None
 
 
-def remove_older_backups(place: str, cutoff_at: datetime) -> list[str]:
-    """Remove backups named by `build_dated_place` from before `cutoff_at`, complete or not.
+def remove_older_backups(folder_address: str, cutoff_at: datetime) -> list[str]:
+    """Remove backups named by `build_dated_address` from before `cutoff_at`, complete or not.
 
-    Returns their names.
+    Return their names.
     """
-    store, removed_names = open_store(place), []
+    store, removed_names = open_store(folder_address), []
     for name in store.listdir("")[0]:
-        made_at = _parse_moment(name)
+        made_at = _parse_folder_name(name)
         if made_at and made_at < cutoff_at:
             store.delete(f"{name}/{MANIFEST_NAME}")  # first: what is left is no backup
             _remove_folder(store, name)
@@ -140,21 +152,21 @@ class BlockFile(File):  # type: ignore[type-arg]
 
     def __init__(self, blocks: Iterable[bytes], name: str) -> None:
         super().__init__(io.BytesIO(), name)
-        self._blocks, self._left = iter(blocks), b""
+        self._blocks, self._pending = iter(blocks), b""
 
     def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
         yield from self._blocks
 
     def read(self, size: int = -1) -> bytes:
-        while size < 0 or len(self._left) < size:
+        while size < 0 or len(self._pending) < size:
             block = next(self._blocks, None)
             if block is None:
                 break
-            self._left += block
+            self._pending += block
         end = size
         if size < 0:
-            end = len(self._left)
-        piece, self._left = self._left[:end], self._left[end:]
+            end = len(self._pending)
+        piece, self._pending = self._pending[:end], self._pending[end:]
         return piece
 
     def seekable(self) -> bool:
@@ -175,7 +187,7 @@ class CountingBlocks:
             yield block
 
     @property
-    def found(self) -> tuple[int, str]:
+    def size_and_digest(self) -> tuple[int, str]:
         """Return the size and the SHA-256 of the bytes so far."""
         return self.size, self._digest.hexdigest()
 
@@ -183,9 +195,9 @@ class CountingBlocks:
 def put_file(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
     """Store a new file under exactly this name. Raises BackupError if the name is taken."""
     # `save` would first look for a free name, of which each is one in a bucket.
-    stored_as = store._save(name, BlockFile(blocks, name))  # type: ignore[attr-defined]
-    if stored_as != name:
-        raise BackupError(f"{name} is there already, as {stored_as} shows.")
+    stored_name = store._save(name, BlockFile(blocks, name))  # type: ignore[attr-defined]
+    if stored_name != name:
+        raise BackupError(f"{name} already exists (found {stored_name}).")
 
 
 def read_blocks(store: Storage, name: str) -> Iterator[bytes]:
@@ -193,8 +205,8 @@ def read_blocks(store: Storage, name: str) -> Iterator[bytes]:
     # Opened here and not in the generator, whose first line runs only at the first block.
     file = store.open(name)
 
-    def blocks() -> Iterator[bytes]:
+    def iterate_blocks() -> Iterator[bytes]:
         with file:
             yield from file.chunks(BLOCK_BYTES)
 
-    return blocks()
+    return iterate_blocks()

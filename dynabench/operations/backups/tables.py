@@ -1,4 +1,4 @@
-"""The rows of every table, read alike from both kinds of database, and their digests."""
+"""The rows of every table and their digests, read in the same way from both kinds of database."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ CHUNK_ROWS = 2000
 
 
 def list_stored_models() -> list[type[Model]]:
-    """Return the model of each table, including many-to-many relations."""
+    """Return the model of each table, including the tables of many-to-many relations."""
     # Proxies share a table with their model; unmanaged ones have none of ours.
     models = apps.get_models(include_auto_created=True)
     return [model for model in models if model._meta.managed and not model._meta.proxy]
@@ -28,7 +28,10 @@ def list_columns(model: type[Model]) -> "list[Field[Any, Any]]":
 
 
 def read_table_rows(model: type[Model], alias: str) -> Iterator[tuple[Any, ...]]:
-    """Yield all rows as Python values, ordered by primary key. Pickled values stay text."""
+    """Yield all rows as tuples of Python values, ordered by primary key. Pickled values stay text.
+
+    alias: the name of the database among the connections.
+    """
     expressions: dict[str, Any] = {}
     for number, field in enumerate(list_columns(model)):
         expression: Any = F(field.attname)
@@ -36,8 +39,8 @@ def read_table_rows(model: type[Model], alias: str) -> Iterator[tuple[Any, ...]]
             expression = Cast(field.attname, TextField())
         expressions[f"column_{number}"] = expression
     # The base manager hides no rows.
-    ordered = model._base_manager.using(alias).order_by("pk")
-    return ordered.values_list(*expressions.values()).iterator(CHUNK_ROWS)
+    ordered_rows = model._base_manager.using(alias).order_by("pk")
+    return ordered_rows.values_list(*expressions.values()).iterator(CHUNK_ROWS)
 
 
 def compute_table_digest(model: type[Model], alias: str) -> tuple[int, str]:
@@ -52,9 +55,9 @@ def compute_table_digest(model: type[Model], alias: str) -> tuple[int, str]:
 
 
 def _normalize_value(value: Any) -> Any:
-    """Normalize a value, so that equal values of different databases compare equal.
+    """Normalise a value, so that equal values of different databases compare equal.
 
-    PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0.
+    For example, PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0.
     """
     match value:
         case bytes() | memoryview():

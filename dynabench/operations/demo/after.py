@@ -1,6 +1,6 @@
-"""What follows a round that is judged: its release, the next target, and evaluations.
+"""What follows when a round is judged: its release, the next target, and evaluations.
 
-Jobs are done here, as a worker does them; where a site's workers are quicker, theirs count.
+The demo runs the jobs itself, like a worker. If the site's workers are faster, it waits for them.
 """
 
 import time
@@ -16,14 +16,14 @@ from evaluation import jobs
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.rows import count_rows
 from evaluation.dataset_releases.services import request_release, suggest_sizes
-from evaluation.dataset_releases.splits import Sizes, make_plan
+from evaluation.dataset_releases.splits import SplitSizes, make_plan
 from evaluation.models import EvaluationRun, Job, TrainingRun
-from evaluation.models.jobs import UNFINISHED
+from evaluation.models.jobs import UNFINISHED_STATES
 from evaluation.test_sets.source_services import make_missing_versions
 from evaluation.training.services import (
     find_default_base,
     find_free_name,
-    register_trained,
+    register_trained_target,
     request_training,
 )
 from tasks.models import Round, Task
@@ -38,11 +38,14 @@ LOADING_SECONDS = 180
 
 
 class JobFailed(Exception):
-    """Raised when a job of the demo failed; the message gives the reason."""
+    """Raised if a job of the demo failed. The message gives the reason."""
 
 
 def finish_job(job: Job, work: Callable[[Any], object]) -> None:
-    """Run a job unless a worker already runs it, and wait for its end. Raises JobFailed."""
+    """Run a job unless a worker runs it already, and wait for its end. Raises JobFailed.
+
+    work: the function that runs the job with this id.
+    """
     work(job.pk)
     while not (job := type(job)._default_manager.get(pk=job.pk)).is_over:
         time.sleep(0.5)
@@ -70,8 +73,8 @@ def release_round(round: Round, owner: User, seed: int) -> None:
     """
     make_missing_versions()  # the set of what the round verified; a site makes it within a minute
     row_counts = count_rows(round)
-    rows = (row_counts.labels(True) + row_counts.labels(False)).total()
-    sizes = make_plan(row_counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
+    rows = (row_counts.count_labels(True) + row_counts.count_labels(False)).total()
+    sizes = make_plan(row_counts, SplitSizes(None, rows // 12, rows // 6), seed=seed).sizes
     if not sizes.train:
         sizes = suggest_sizes(row_counts)
     options = Options(
@@ -79,20 +82,20 @@ def release_round(round: Round, owner: User, seed: int) -> None:
         test=sizes.test,
         seed=seed,
         license="cc0-1.0",
-        description="Simulated: programs wrote and judged these rows (docs/demo.md).",
+        description="Simulated: programs wrote and judged these rows.",
     )
     finish_job(request_release(round=round, options=options, actor=owner), jobs.build_dataset)
 
 
 def plan_next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
-    """Train a target on all rounds so far, starting from the current one, and plan its round."""
+    """Train a target on all rounds so far, starting from the current target, and plan its round."""
     task, number = round.task, round.number
-    base, revision = find_default_base(task)
+    base_model, revision = find_default_base(task)
     run = request_training(
         task=task,
         actor=owner,
         weights={f"round{n}": 1.0 for n in range(1, number + 1)},
-        base=base,
+        base=base_model,
         revision=revision,
         seed=seed,
         epochs=EPOCHS,
@@ -102,15 +105,15 @@ def plan_next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
         task=task, actor=owner, fields=build_plan(tries), parents=[round], contexts_of=round
     )
     with transaction.atomic():
-        target = register_trained(
+        target = register_trained_target(
             run=TrainingRun.objects.get(pk=run.pk),
             number=planned_round.number,
             name=find_free_name(task, planned_round.number),
             actor=owner,
         )
         # An export to ONNX would take longer than the round.
-        served = build_serving_settings(task.config, backend="torch")
-        change_target(target=target, actor=owner, fields={"serving": served})
+        serving_settings = build_serving_settings(task.config, backend="torch")
+        change_target(target=target, actor=owner, fields={"serving": serving_settings})
     return planned_round
 
 
@@ -118,16 +121,16 @@ def evaluate_models(task: Task) -> None:
     """Create the pending evaluation sets and run every model on each, two runs at a time."""
     jobs.turn_closed_rounds_into_runs()
     with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(_evaluate, task) for _ in range(2)]:
-            done.result()
+        for future in [pool.submit(_evaluate, task) for _ in range(2)]:
+            future.result()
 
 
 def _evaluate(task: Task) -> None:
     """Run the task's evaluations until none is queued or running."""
     runs = EvaluationRun.objects.filter(submission__task=task)
-    waiting = runs.filter(state__in=UNFINISHED)
+    waiting_runs = runs.filter(state__in=UNFINISHED_STATES)
     try:
-        while run := waiting.order_by("state").first():  # queued ones first
+        while run := waiting_runs.order_by("state").first():  # queued ones first
             jobs.evaluate_next(run.pk)
             if run.state == Job.State.RUNNING:  # another worker has the last ones
                 time.sleep(0.5)

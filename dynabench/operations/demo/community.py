@@ -1,4 +1,4 @@
-"""The rows that the demo begins with: its task, its people, and its first round."""
+"""The rows with which the demo begins: its task, its people, and its first round."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,35 +14,42 @@ from core.errors import Refused
 from dynabench.operations.demo.people import Judge, Writer
 from dynabench.operations.demo.texts import build_contexts
 from tasks.contexts.services import store_contexts
-from tasks.models import SIMULATED, Round, Task, TaskMember
+from tasks.models import SIMULATED_TASK_CODE, Round, Task, TaskMember
 from tasks.rounds.loop import register_target
 from tasks.rounds.services import plan_round
 from tasks.services import create_task
 from tasks.targets.connect import build_serving_settings
 
 EMAIL_DOMAIN = "demo.invalid"
-"""The domain of simulated people's addresses: no mail reaches it, and nobody signs in by it."""
+"""The domain of simulated people's addresses.
+
+No email reaches it, so nobody can sign in with it.
+"""
 TASK_FILE = Path(__file__).with_name("task.yaml")
 CONTEXT_COUNT = 20
 
 
-def new_id(chance: Random) -> UUID:
-    """Return a UUID that depends only on the random generator's seed."""
-    return UUID(int=chance.getrandbits(128), version=4)
+def draw_id(rng: Random) -> UUID:
+    """Return a UUID that depends only on the state of the random generator."""
+    return UUID(int=rng.getrandbits(128), version=4)
 
 
 def make_task(actor: User | None = None) -> Task:
-    """Create the task.
+    """Create the demo's task. Raises Refused if a demo exists.
 
-    The actor and the owners of official tasks become its owners. Raises Refused.
+    The actor and the owners of official tasks become its owners.
     """
-    if Task.objects.filter(code=SIMULATED).exists():
-        raise Refused(_("There is a demo. Take it away first, as docs/demo.md says."))
-    task, _notes = create_task(code=SIMULATED, config_text=TASK_FILE.read_text(), actor=actor)
+    if Task.objects.filter(code=SIMULATED_TASK_CODE).exists():
+        raise Refused(_("A demo already exists. Remove it first."))
+    task, _notes = create_task(
+        code=SIMULATED_TASK_CODE, config_text=TASK_FILE.read_text(), actor=actor
+    )
     role = TaskMember.Role.OWNER
     # Whoever runs the official tasks can look at the demo and delete it.
-    official = TaskMember.objects.filter(task__is_official=True, role=role)
-    people = User.objects.filter(Q(pk__in=official.values("user")) | Q(pk=actor and actor.pk))
+    owner_memberships = TaskMember.objects.filter(task__is_official=True, role=role)
+    people = User.objects.filter(
+        Q(pk__in=owner_memberships.values("user")) | Q(pk=actor and actor.pk)
+    )
     TaskMember.objects.bulk_create(TaskMember(task=task, user=user, role=role) for user in people)
     return task
 
@@ -67,20 +74,20 @@ def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
     Their pseudonyms show that they are simulated.
     """
     return {
-        simulated.name: Annotator.objects.create(
-            user=make_user(simulated.name), pseudonym=simulated.name, in_ranking=True
+        person.name: Annotator.objects.create(
+            user=make_user(person.name), pseudonym=person.name, in_ranking=True
         )
-        for simulated in people
+        for person in people
     }
 
 
-def plan_first_round(task: Task, owner: User, base: Path, tries: int, chance: Random) -> Round:
+def plan_first_round(task: Task, owner: User, base: Path, tries: int, rng: Random) -> Round:
     """Plan the first round with a model folder as its target.
 
     tries: the number of examples that closes it.
     """
     round = plan_round(task=task, actor=owner, fields=build_plan(tries))
-    rows = build_contexts(chance, CONTEXT_COUNT)
+    rows = build_contexts(rng, CONTEXT_COUNT)
     store_contexts(round=round, rows=rows, file_name="places.jsonl", actor=owner)
     register_target(
         task=task,
@@ -100,4 +107,4 @@ def build_plan(tries: int) -> Mapping[str, int]:
 
 def find_model_folder() -> Path:
     """Return the folder of the demo's trained targets."""
-    return settings.MODELS_HOME / "targets" / SIMULATED
+    return settings.MODELS_HOME / "targets" / SIMULATED_TASK_CODE

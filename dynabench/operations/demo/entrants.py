@@ -1,4 +1,4 @@
-"""Two plain models that simulated labs submit to the board, as files of predictions."""
+"""Two simple models that simulated labs submit to the board, as files of predictions."""
 
 import io
 import json
@@ -18,11 +18,11 @@ from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
 from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.services import publish_model, submit_model
-from evaluation.task_shape import released_row, trainable_shape_of
+from evaluation.task_shape import build_released_row, build_trainable_shape
 from evaluation.test_sets.selectors import read_input_rows, select_open_versions
 from tasks.models import Task
 
-Model = Callable[[str], str]
+Classifier = Callable[[str], str]
 
 
 def classify_by_word_list(text: str) -> str:
@@ -38,24 +38,24 @@ def classify_by_word_list(text: str) -> str:
     return "neutral"
 
 
-def train_naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
+def train_naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Classifier:
     """Return a multinomial naive Bayes model with add-one smoothing.
 
     rows: dictionaries with `text` and `label`.
     """
     word_counts: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
-    labels: Counter[str] = Counter()
+    label_counts: Counter[str] = Counter()
     for row in rows:
-        labels[row["label"]] += 1
+        label_counts[row["label"]] += 1
         word_counts[row["label"]].update(re.findall(r"\w+", row["text"].lower()))
-    size = len(set().union(*word_counts.values()))
+    vocabulary_size = len(set().union(*word_counts.values()))
 
     def answer(text: str) -> str:
         words = re.findall(r"\w+", text.lower())
 
         def score(label: str) -> float:
-            total = word_counts[label].total() + size
-            return log(labels[label] + 1) + sum(
+            total = word_counts[label].total() + vocabulary_size
+            return log(label_counts[label] + 1) + sum(
                 log((word_counts[label][w] + 1) / total) for w in words
             )
 
@@ -67,13 +67,13 @@ def train_naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
 def submit_entrants(task: Task) -> list[Submission]:
     """Submit both models, with one file for each set whose inputs are public.
 
-    `publish_entrants` publishes them once they have scores.
+    Return the submissions. `publish_entrants` publishes them once they have scores.
     """
-    shape = trainable_shape_of(task.config)
+    shape = build_trainable_shape(task.config)
     rows = []
     for dataset in Dataset.objects.filter(round__task=task):
         for line in read_split_rows(dataset, "train"):
-            row = released_row(shape, line)
+            row = build_released_row(shape, line)
             if row:
                 rows.append(row)
     models = {
@@ -81,15 +81,20 @@ def submit_entrants(task: Task) -> list[Submission]:
         "naive-bayes": (train_naive_bayes(rows), f"Naive Bayes on {len(rows)} released rows."),
     }
     submissions = []
-    for name, (model, about) in models.items():
+    for name, (model, description) in models.items():
         owner = make_user(f"sim-{name}")
         for version in select_open_versions(task):
-            submissions.append(_submit(task, owner, name, version, model, about))
+            submissions.append(_submit(task, owner, name, version, model, description))
     return submissions
 
 
 def _submit(
-    task: Task, owner: User, name: str, version: EvaluationSetVersion, model: Model, about: str
+    task: Task,
+    owner: User,
+    name: str,
+    version: EvaluationSetVersion,
+    model: Classifier,
+    description: str,
 ) -> Submission:
     lines = []
     for row in read_input_rows(version):
@@ -103,7 +108,7 @@ def _submit(
         name=name,
         upload=add_file(owner, f"{name}.jsonl", len(data), io.BytesIO(data)),
         evaluation_set=version,
-        card=ModelCard(description=f"Simulated. {about}", languages="en", license="CC0 1.0"),
+        card=ModelCard(description=f"Simulated. {description}", languages="en", license="CC0 1.0"),
     )
     finish_job(submission, jobs.check_submission)
     return submission

@@ -1,4 +1,4 @@
-"""Deleting the demo: its task with all rows and files, and its people."""
+"""The deletion of the demo: its task with all rows and files, and its people."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,47 +19,50 @@ from evaluation.models import (
     UploadPiece,
 )
 from leaderboard.models import Snapshot
-from tasks.models import SIMULATED, Round, Task
+from tasks.models import SIMULATED_TASK_CODE, Round, Task
 from validation.models import Validation
 
 
 def count_real_people() -> int:
     """Return how many real people wrote or judged in the demo.
 
-    Deleting it deletes their rows there.
+    If the demo is deleted, their rows in it are deleted, too.
     """
-    in_demo = {"example__round__task__code": SIMULATED}
-    real = Annotator.objects.exclude(user__email__endswith=f"@{EMAIL_DOMAIN}")
-    wrote = real.filter(examples__round__task__code=SIMULATED)
-    voted = real.filter(pk__in=Validation.objects.filter(**in_demo).values("validator"))
-    return (wrote | voted).distinct().count()
+    demo_votes = {"example__round__task__code": SIMULATED_TASK_CODE}
+    real_annotators = Annotator.objects.exclude(user__email__endswith=f"@{EMAIL_DOMAIN}")
+    real_writers = real_annotators.filter(examples__round__task__code=SIMULATED_TASK_CODE)
+    real_judges = real_annotators.filter(
+        pk__in=Validation.objects.filter(**demo_votes).values("validator")
+    )
+    return (real_writers | real_judges).distinct().count()
 
 
 def delete_demo_task() -> int:
-    """Delete the demo; return how many examples it had. Its running jobs lose their lease.
+    """Delete the demo; return how many examples it had.
 
-    Examples and votes of real people in the task are also deleted, but nothing else of theirs.
+    Real people's examples and votes in the task are deleted, too, but nothing else of theirs. Jobs
+    of the demo that are running lose their lease.
     """
-    task = Task.objects.filter(code=SIMULATED).first()
+    task = Task.objects.filter(code=SIMULATED_TASK_CODE).first()
     files: list[str] = []
-    count = 0
+    example_count = 0
     if task:  # the names first: rows that are gone name no files
         files = list(_find_files(task))
     with transaction.atomic():
         if task:
-            count = _delete_task(task)
-        LogEntry.objects.filter(task=SIMULATED).delete()
+            example_count = _delete_task(task)
+        LogEntry.objects.filter(task=SIMULATED_TASK_CODE).delete()
         people = User.objects.filter(email__endswith=f"@{EMAIL_DOMAIN}")
         Annotator.objects.filter(user__in=people).delete()
-        count_of_people = people.count()
+        person_count = people.count()
         people.delete()
-        tidy_counted_people(count_of_people)  # nothing counts for made-up addresses
+        tidy_counted_people(person_count)  # nothing counts for made-up addresses
     # After the transaction: one that fails has kept its files.
     for name in files:
         default_storage.delete(name)
     # Its trained targets, of which the rows are gone.
     shutil.rmtree(find_model_folder(), ignore_errors=True)
-    return count
+    return example_count
 
 
 def _find_files(task: Task) -> Iterator[str]:
@@ -79,10 +82,10 @@ def _find_files(task: Task) -> Iterator[str]:
 def _delete_task(task: Task) -> int:
     """Delete the task's rows in the order that protected foreign keys require.
 
-    Returns how many examples it had.
+    Return how many examples it had.
     """
     examples = Example.objects.filter(round__task=task)
-    count = examples.count()
+    example_count = examples.count()
     Snapshot.objects.filter(task=task).delete()
     EvaluationRun.objects.filter(submission__task=task).delete()
     Submission.objects.filter(task=task).delete()
@@ -96,4 +99,4 @@ def _delete_task(task: Task) -> int:
     task.rounds.update(state=Round.State.DRAFT, opened_at=None)
     task.rounds.all().delete()
     task.delete()
-    return count
+    return example_count

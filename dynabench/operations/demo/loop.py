@@ -1,4 +1,4 @@
-"""The whole demo in the order in which it happens."""
+"""The whole demo, step by step."""
 
 import random
 import time
@@ -26,15 +26,15 @@ from evaluation.training.shipped import install_starter
 from leaderboard.board.tables import build_public_table
 from leaderboard.jobs import renew_boards
 from tasks.models import Task
-from validation.statistics.report import task_report
+from validation.statistics.report import build_task_report
 
-Tell = Callable[[float, str], None]
-"""Takes the share that is done (0-1), and what comes next."""
+ProgressCallback = Callable[[float, str], None]
+"""A function that gets the share that is done (0-1) and a description of the next step."""
 
 
 @dataclass(frozen=True)
 class DemoSize:
-    """The size of a demo: number of people, of examples per round, and of rounds."""
+    """The size of a demo. tries: the number of examples per round."""
 
     writers: int = 12
     judges: int = 8
@@ -43,34 +43,40 @@ class DemoSize:
 
 
 def run_demo(
-    task: Task, seed: int, tell: Tell, size: DemoSize = DemoSize(), base: Path | None = None
+    task: Task,
+    seed: int,
+    report_progress: ProgressCallback,
+    size: DemoSize = DemoSize(),
+    base: Path | None = None,
 ) -> dict[str, Any]:
-    """Simulate the rounds of the new task, fill its leaderboard, and return the report.
+    """Simulate the rounds of the demo's task, fill its leaderboard, and return the report.
 
     base: the folder of the first target; by default the sentiment starter. Raises Refused if the
     task already has rounds.
     """
     started_at = time.monotonic()
     if task.rounds.exists():
-        raise Refused("It broke off. Take the demo away, then fill it again.")
+        raise Refused("Filling the demo was interrupted. Remove the demo, then start again.")
     base = base or install_starter("sentiment", settings.HOME)
-    seed_chance(seed)
-    chance, owner = random.Random(seed), make_owner(task)
+    seed_random(seed)
+    rng, owner = random.Random(seed), make_owner(task)
     writers, judges = draw_people(seed, size.writers, size.judges)
     accounts = make_people([*writers, *judges])
-    people = Community(owner, writers, judges, accounts, chance)
-    round = plan_first_round(task, owner, base, size.tries, chance)
+    community = Community(owner, writers, judges, accounts, rng)
+    round = plan_first_round(task, owner, base, size.tries, rng)
     for number in range(1, size.rounds + 1):
         progress = (number - 1) / (size.rounds + 1)
-        tell(progress, f"round {number}: people write and judge")
+        report_progress(progress, f"round {number}: people write and judge")
         round = open_round(round, owner)
-        people.play(round)
+        community.play(round)
         round.refresh_from_db()
         date_back(round, size.rounds - number)
-        tell(progress + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
+        report_progress(
+            progress + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target"
+        )
         release_round(round, owner, seed)
         round = plan_next_round(round, owner, seed, size.tries)
-    tell(size.rounds / (size.rounds + 1), "evaluations")
+    report_progress(size.rounds / (size.rounds + 1), "evaluations")
     evaluate_models(task)
     # They answer the sets that the first evaluation has made.
     entrants = submit_entrants(task)
@@ -82,10 +88,10 @@ def run_demo(
     return {**_build_report(task, size), "seconds": int(time.monotonic() - started_at)}
 
 
-def seed_chance(seed: int) -> None:
-    """Seed Python's random generator, from which services draw.
+def seed_random(seed: int) -> None:
+    """Seed the random generators from which services draw: Python's and the database's.
 
-    On SQLite Django's random order uses it too.
+    On SQLite, Django's random order uses Python's generator.
     """
     random.seed(seed)
     if connection.vendor == "postgresql":
@@ -94,9 +100,9 @@ def seed_chance(seed: int) -> None:
 
 
 def _build_report(task: Task, size: DemoSize) -> dict[str, Any]:
-    """Return the rounds' numbers as on the task's page, and the number of ranked models."""
+    """Return the rounds' figures as shown on the task's page, and the number of ranked models."""
     rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
-    numbers = task_report(rounds, code=task.code)["rounds"]
+    numbers = build_task_report(rounds, code=task.code)["rounds"]
     names = ("round", "collected", "fooled", "verified_fooled")
     rows = [
         {name: row[name] for name in names} | {"vmer": row["vmer"] and row["vmer"]["value"]}

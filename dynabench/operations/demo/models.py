@@ -1,4 +1,4 @@
-"""The filling of the task Demo, where a page asked for it."""
+"""The job that fills the demo's task on request from a page."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from tasks.models import Task
 
 
 class DemoRun(Job):
-    """A job that fills the demo task. It is deleted with the task."""
+    """A job that fills the demo's task. Deleting the task deletes the job."""
 
     function = "dynabench.operations.demo.jobs.fill"
 

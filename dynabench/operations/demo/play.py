@@ -1,4 +1,4 @@
-"""A round as people play it: they write, others judge, the owner looks after gold and disputes.
+"""A simulated round: people write, others judge, the owner handles gold items and disputes.
 
 Everything goes through the services that the pages call.
 """
@@ -21,98 +21,105 @@ from annotation.attempts.services import (
 from annotation.context_picking.services import assign_next
 from annotation.models import Assignment, Attempt, Example, Report
 from annotation.moderation import report_context
-from annotation.refusals import CapReached, Duplicate, RoundClosed
+from annotation.refusals import CapReached, DuplicateExample, RoundClosed
 from core.accounts.models import Annotator, User
-from dynabench.operations.demo.community import new_id
+from dynabench.operations.demo.community import draw_id
 from dynabench.operations.demo.people import FLAG, UNCLEAR, Judge, Text, Writer
 from tasks.models import Round
 from validation.consensus.consensus import Vote
-from validation.decisions.review_queue import Kind, to_review
+from validation.decisions.review_queue import Kind, get_review_page
 from validation.decisions.services import override_consensus
-from validation.judging.gold import finish_refresher, mark_gold
+from validation.judging.gold import mark_gold
+from validation.judging.gold_pause import finish_refresher
 from validation.judging.services import cast_validation, open_session, skip_example
 from validation.models import Consensus, JudgeLease, Validation
 
-AGAIN, TAKEN_BACK, REPORTED, SKIPPED = 0.4, 0.02, 0.02, 0.02  # shares
-GOLD, GOLD_AT = 6, 0.4  # items a round, marked after this share of the round
+SAME_CONTEXT_SHARE, RETRACTION_SHARE, REPORT_SHARE, SKIP_SHARE = 0.4, 0.02, 0.02, 0.02  # shares
+GOLD_COUNT, GOLD_START_SHARE = 6, 0.4  # items a round, marked after this share of the round
 PATIENCE_SECONDS = 120
 READING_SECONDS = (4.0, 20.0)  # seconds that a judge takes for an example
 EXAMPLES_PER_JUDGING = 5  # this many examples are written between two sessions of judging
 
 
 class TargetSilent(Exception):
-    """Raised when the round's target gives no answers; the message gives the reason."""
+    """Raised if the round's target gives no answers. The message gives the reason."""
 
 
 @dataclass
 class Community:
-    """The people of a task by pseudonym, and the true label of each text they wrote."""
+    """The people of a task and what they wrote.
+
+    accounts: their annotators by name. texts: the texts by the UUID of the example.
+    """
 
     owner: User
     writers: Sequence[Writer]
     judges: Sequence[Judge]
     accounts: Mapping[str, Annotator]
-    chance: Random
+    rng: Random
     texts: dict[UUID, Text] = field(default_factory=dict)
 
     def play(self, round: Round) -> None:
-        """Write in an open round until its budget closes it, then judge all of it."""
+        """Write in an open round until its budget closes it, then judge all its examples."""
         for writer in self.writers:
             writer.begin_round()
         paces = [writer.pace for writer in self.writers]
         budget, has_gold = round.max_collected or 0, False
         while Round.objects.get(pk=round.pk).state == Round.State.OPEN:
-            for writer in self.chance.choices(self.writers, paces, k=EXAMPLES_PER_JUDGING):
+            for writer in self.rng.choices(self.writers, paces, k=EXAMPLES_PER_JUDGING):
                 self._write(writer, round)
             for judge in self.judges:
                 self._judge(judge, round)
-            if not has_gold and round.examples.count() > GOLD_AT * budget:
+            if not has_gold and round.examples.count() > GOLD_START_SHARE * budget:
                 has_gold = True
                 self._mark_gold(round)
         # Nobody writes any more, so their quarter of an hour is over.
         Round.objects.filter(pk=round.pk).update(writing_until=timezone.now())
         while sum(self._judge(judge, round) for judge in self.judges):
             pass
-        self._review(round)
+        self._decide_disputes(round)
 
     def _write(self, writer: Writer, round: Round) -> None:
         """Write one example: take a context, write, submit, and learn from the answer."""
-        me, chance = self.accounts[writer.name], writer.chance
+        annotator, rng = self.accounts[writer.name], writer.rng
         try:
-            want = "context"
-            if chance.random() < AGAIN:
-                want = "current"
-            assignment = assign_next(annotator=me, round=round, want=want)
-            if chance.random() < REPORTED:
-                self._report(me, assignment)
+            requested_kind = "context"
+            if rng.random() < SAME_CONTEXT_SHARE:
+                requested_kind = "current"
+            assignment = assign_next(
+                annotator=annotator, round=round, requested_kind=requested_kind
+            )
+            if rng.random() < REPORT_SHARE:
+                self._report(annotator, assignment)
             context = assignment.context
             text, idea = writer.write(
                 context.metadata["place"], context.fields["prompt"], assignment.goal
             )
-            example = self._submit(me, assignment, text)
+            example = self._submit(annotator, assignment, text)
         # As people who meet a limit: they stop or try something else.
-        except (CapReached, Duplicate, RoundClosed):
+        except (CapReached, DuplicateExample, RoundClosed):
             return
         writer.learn(idea, example.outcome == Example.Outcome.FOOLED)
         if example.outcome == Example.Outcome.FOOLED and idea:
             store_explanation(example=example, metadata={"why_missed": [idea.way]})
-        elif chance.random() < TAKEN_BACK:
+        elif rng.random() < RETRACTION_SHARE:
             retract_example(example=example)
 
-    def _submit(self, me: Annotator, assignment: Assignment, text: Text) -> Example:
-        """Submit a text and return the stored example. Raises TargetSilent.
+    def _submit(self, annotator: Annotator, assignment: Assignment, text: Text) -> Example:
+        """Submit a text and return the stored example.
 
-        Retries while the target is still loading.
+        Retries while the target is still loading. Raises TargetSilent, and RoundClosed if the round
+        has closed or already has this text.
         """
         inputs = {"text": text.words, "label": assignment.goal}
-        key, deadline = new_id(self.chance), time.monotonic() + PATIENCE_SECONDS
-        uuid = new_id(self.chance)
+        key, deadline = draw_id(self.rng), time.monotonic() + PATIENCE_SECONDS
+        uuid = draw_id(self.rng)
         while time.monotonic() < deadline:
-            attempt, is_mine = begin_attempt(
-                annotator=me, assignment=assignment, key=key, inputs=inputs
+            attempt, is_new_attempt = begin_attempt(
+                annotator=annotator, assignment=assignment, key=key, inputs=inputs
             )
             # Another process may have begun this attempt, which then also ends it.
-            if is_mine:
+            if is_new_attempt:
                 attempt.uuid = uuid  # by the seed: votes and samples follow from it
                 attempt.save(update_fields=["uuid"])
                 ask_targets(attempt)
@@ -125,28 +132,31 @@ class Community:
             time.sleep(0.5)
         raise TargetSilent(f"{assignment.round}: {attempt.failure or 'no answer'}")
 
-    def _report(self, me: Annotator, assignment: Assignment) -> None:
-        reason = self.chance.choice([Report.Reason.OTHER, Report.Reason.UNREADABLE])
+    def _report(self, annotator: Annotator, assignment: Assignment) -> None:
+        reason = self.rng.choice([Report.Reason.OTHER, Report.Reason.UNREADABLE])
         report_context(
-            annotator=me, context=assignment.context, reason=reason, comment="I know no such place."
+            annotator=annotator,
+            context=assignment.context,
+            reason=reason,
+            comment="I don't know that place.",
         )
 
     def _judge(self, judge: Judge, round: Round) -> bool:
-        """Cast one vote and return True, or return False if the judge has nothing to judge."""
-        me = self.accounts[judge.name]
-        session = open_session(validator=me, task=round.task)
+        """Make the judge vote, skip or reread the guide; return False if nothing is left."""
+        annotator = self.accounts[judge.name]
+        session = open_session(validator=annotator, task=round.task)
         # Failed gold items: people read the guide again before they go on.
         if session.is_paused:
-            finish_refresher(validator=me, task=round.task)
+            finish_refresher(validator=annotator, task=round.task)
             return True
         if session.lease is None:
             return False
         example = session.lease.example
         example.round.task = round.task
-        self._read(session.lease, judge)
-        if judge.chance.random() < SKIPPED:
+        self._date_back_lease(session.lease, judge)
+        if judge.rng.random() < SKIP_SHARE:
             try:
-                skip_example(validator=me, example=example)
+                skip_example(validator=annotator, example=example)
                 return True
             except CapReached:
                 pass
@@ -158,29 +168,33 @@ class Community:
         if vote == FLAG:
             flag_reason, comment = Validation.FlagReason.UNCLEAR, "This is hardly a sentence."
         cast_validation(
-            validator=me, example=example, vote=vote, flag_reason=flag_reason, comment=comment
+            validator=annotator,
+            example=example,
+            vote=vote,
+            flag_reason=flag_reason,
+            comment=comment,
         )
         return True
 
-    def _read(self, lease: JudgeLease, judge: Judge) -> None:
-        """Date the lease back by the time that reading takes, so that nobody has to wait."""
-        chance = Random(f"{lease.example.uuid} {judge.name}")  # apart from what they say
-        earlier = lease.leased_at - timedelta(seconds=chance.uniform(*READING_SECONDS))
+    def _date_back_lease(self, lease: JudgeLease, judge: Judge) -> None:
+        """Date the lease back by the time that reading takes, so that the demo need not wait."""
+        rng = Random(f"{lease.example.uuid} {judge.name}")  # apart from what they say
+        reading_began_at = lease.leased_at - timedelta(seconds=rng.uniform(*READING_SECONDS))
         # Votes that come too soon are refused.
-        JudgeLease.objects.filter(pk=lease.pk).update(leased_at=earlier)
+        JudgeLease.objects.filter(pk=lease.pk).update(leased_at=reading_began_at)
 
     def _mark_gold(self, round: Round) -> None:
         """Mark the clearest decided examples as gold items, as the owner."""
-        clear = Consensus.objects.filter(
+        decided_by_votes = Consensus.objects.filter(
             round=round, state=Consensus.State.DECIDED, decided_by=Consensus.DecidedBy.VOTES
         )
-        for consensus in clear.exclude(label="").order_by("votes", "pk")[:GOLD]:
+        for consensus in decided_by_votes.exclude(label="").order_by("votes", "pk")[:GOLD_COUNT]:
             words = f"Most people read it as {consensus.label}."
             mark_gold(example=consensus.example, owner=self.owner, explanation=words)
 
-    def _review(self, round: Round) -> None:
-        """Decide every second example without consensus, as the owner."""
-        for item in to_review([round], Kind.NO_CONSENSUS).items[::2]:
+    def _decide_disputes(self, round: Round) -> None:
+        """Decide every second example without a consensus, as the owner."""
+        for item in get_review_page([round], Kind.NO_CONSENSUS).items[::2]:
             text = self.texts.get(item.uuid)
             choice = FLAG
             if text and text.label:

@@ -1,7 +1,7 @@
 """What simulated people write: short texts about places, whose true label is known.
 
-A text takes one of the pool's ways of saying something, such as irony. Every round draws from the
-same pool; nothing in it knows a model or the number of the round.
+A text uses one of the pool's ways of saying something, such as irony. Every round draws from the
+same pool, which depends on no model and no round.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,64 +13,68 @@ from typing import Any
 import yaml
 
 LABELS = ("positive", "negative", "neutral")
-PLAIN = "plain"
+PLAIN_STYLE = "plain"
 IDEA_POOL: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("pool.yaml").read_text())
-OPENED, CLOSED = 0.3, 0.3  # shares of texts with something before and after
+OPENER_SHARE, CLOSER_SHARE = 0.3, 0.3  # shares of texts with something before and after
 
 
 @dataclass(frozen=True)
 class Idea:
-    """A way of writing for a label. hard: how likely an average reader misreads it (0-1)."""
+    """A way of writing for a label.
+
+    pattern: the text, with placeholders. difficulty: how likely an average reader misreads it
+    (0-1).
+    """
 
     way: str
     label: str
     pattern: str
-    hard: float
+    difficulty: float
 
 
-def _all_ideas() -> Iterator[Idea]:
-    """Yield all ideas."""
-    for way, about in IDEA_POOL["ways"].items():
+def _iterate_ideas() -> Iterator[Idea]:
+    """Yield all ideas of the pool."""
+    for way, way_data in IDEA_POOL["ways"].items():
         for label in LABELS:
-            for pattern in about.get(label, ()):
-                yield Idea(way, label, pattern, about["hard"])
+            for pattern in way_data.get(label, ()):
+                yield Idea(way, label, pattern, way_data["hard"])
 
 
-IDEAS: Sequence[Idea] = list(_all_ideas())
+IDEAS: Sequence[Idea] = list(_iterate_ideas())
 
 
-def build_contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
-    """Yield rows of contexts to import: a prompt, its tag, and the place it is about."""
-    places = []
+def build_contexts(rng: Random, count: int) -> Iterator[dict[str, Any]]:
+    """Yield rows of contexts to import: each a prompt, its tag, and the place that it is about."""
+    names_by_tag = []
     for tag, names in IDEA_POOL["subjects"].items():
-        places += [(tag, name) for name in names]
-    chance.shuffle(places)
-    for tag, place in places[:number]:
-        prompt = f"We were at the {place} on {chance.choice(IDEA_POOL['day'])}."
-        yield {"prompt": prompt, "tag": tag, "metadata": {"place": place}}
+        names_by_tag += [(tag, name) for name in names]
+    rng.shuffle(names_by_tag)
+    for tag, place_name in names_by_tag[:count]:
+        prompt = f"We were at the {place_name} on {rng.choice(IDEA_POOL['day'])}."
+        yield {"prompt": prompt, "tag": tag, "metadata": {"place": place_name}}
 
 
-def write_idea(idea: Idea, place: str, chance: Random) -> str:
+def write_idea(idea: Idea, place_name: str, rng: Random) -> str:
     """Return the idea as a text about the place."""
-    large_number, small_number = chance.randint(8, 30), chance.randint(2, 7)
-    good_word = chance.choice(IDEA_POOL["good"])
+    large_number, small_number = rng.randint(8, 30), rng.randint(2, 7)
+    good_word = rng.choice(IDEA_POOL["good"])
     words = {
-        "it": f"the {place}",
-        "kind": place,
+        "it": f"the {place_name}",
+        "kind": place_name,
         "good": good_word,
         "Good": good_word.capitalize(),
-        "bad": chance.choice(IDEA_POOL["bad"]),
-        "day": chance.choice(IDEA_POOL["day"]),
+        "bad": rng.choice(IDEA_POOL["bad"]),
+        "day": rng.choice(IDEA_POOL["day"]),
         "n": large_number,
         "m": small_number,
     }
     text = idea.pattern.format(**words)
     # Both are drawn before either is used: the order of draws decides what a seed gives.
     opener = closer = ""
-    if chance.random() < OPENED:
-        opener = chance.choice(IDEA_POOL["openers"])
-    if chance.random() < CLOSED:
-        closer = chance.choice(IDEA_POOL["closers"])
+    if rng.random() < OPENER_SHARE:
+        opener = rng.choice(IDEA_POOL["openers"])
+    if rng.random() < CLOSER_SHARE:
+        closer = rng.choice(IDEA_POOL["closers"])
     if not opener:
         text = text[0].upper() + text[1:]
     return opener + text + closer.format(**words)

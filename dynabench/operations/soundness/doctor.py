@@ -1,4 +1,4 @@
-"""Is this installation sound? Each check looks at one part and says what it found, in words."""
+"""Checks whether an installation is sound. Each one checks a part and explains the result."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE
 from evaluation.isolation.sandbox.engine import find_engine
 from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import SPARE_BYTES
-from evaluation.isolation.uploads.chunked import site_bytes
+from evaluation.isolation.uploads.chunked import count_site_bytes
 from tasks.models import Round, TargetModel
 from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import EndpointError
@@ -35,9 +35,9 @@ CONCURRENT_CASES = 2  # hostile models
 IMAGE_SCRIPT = settings.BASE_DIR / "scripts" / "runtime_image.sh"
 OUTDATED_EXIT_CODE = 3  # its exit status
 NO_ENGINE = (
-    "No Docker engine answers. Model folders are evaluated in a process of this machine, where "
-    "throughput and memory cannot be compared with a sandbox's; submitted images wait until an "
-    "engine runs here. The hostile models were not run."
+    "No Docker engine responds. Model folders run in a process on this machine, so their "
+    "speed and memory can't be compared with those in a sandbox. Submitted images wait for "
+    "an engine. The hostile models were skipped."
 )
 
 
@@ -49,17 +49,20 @@ CONNECTIONS_QUERY = """
 
 
 class Verdict(NamedTuple):
-    """The result of a hostile case. is_ok: None if the case was not run here."""
+    """The result of a hostile case.
+
+    result: what happened. is_ok: None if the case was not run here.
+    """
 
     case: Case
-    got: str
+    result: str
     is_ok: bool | None
 
 
 def run_checks() -> Iterator[Finding]:
     """Yield the results of all checks except the hostile models.
 
-    Leaves out checks that need the database if the database has problems.
+    If the database has problems, checks that need it are left out.
     """
     database = health.check_database()
     if database.state != "bad":
@@ -85,34 +88,37 @@ def run_checks() -> Iterator[Finding]:
 
 
 def check_migrations() -> Finding:
-    """Check that the database's tables are those of this version."""
+    """Check that the database has exactly the migrations of this version."""
     executor = MigrationExecutor(connection)
-    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if waiting:
-        names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
+    pending_migrations = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if pending_migrations:
+        names = ", ".join(
+            f"{migration.app_label} {migration.name}" for migration, _ in pending_migrations
+        )
         return Finding("database", "bad", f"Run manage.py migrate: {names}.")
-    if newer := find_newer_migrations(executor):
-        message = f"A newer release has migrated it: {', '.join(newer)}. Install that release."
+    if newer_names := find_newer_migrations(executor):
+        names = ", ".join(newer_names)
+        message = f"A newer release has migrated the database: {names}. Install that release."
         return Finding("database", "note", message)
     return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
 
 
 def find_newer_migrations(executor: MigrationExecutor) -> list[str]:
-    """Return the migrations that the database has and this older version lacks."""
-    on_disk = executor.loader.disk_migrations
+    """Return the migrations that the database has and this version lacks because it is older."""
+    known_migrations = executor.loader.disk_migrations
     newest_names: dict[str, str] = {}
-    for app, name in on_disk:
+    for app, name in known_migrations:
         newest_names[app] = max(newest_names.get(app, ""), name)
-    newer = []
+    newer_names = []
     for app, name in executor.loader.applied_migrations:
         # An older name that is not on disk was squashed; an unknown app is an extension's.
-        if (app, name) not in on_disk and app in newest_names and name > newest_names[app]:
-            newer.append(f"{app} {name}")
-    return sorted(newer)
+        if (app, name) not in known_migrations and app in newest_names and name > newest_names[app]:
+            newer_names.append(f"{app} {name}")
+    return sorted(newer_names)
 
 
 def check_static_files() -> Finding:
-    """Check the static files. A machine without web processes needs none."""
+    """Check the static files. A missing folder is only a note: other machines may serve the web."""
     finding = health.check_static_files()
     if finding.state == "bad" and not Path(settings.STATIC_ROOT).exists():
         return finding._replace(
@@ -134,7 +140,7 @@ def check_connections() -> Iterator[Finding]:
         queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
     )
     message = (
-        f"this machine may hold {needed_count}, the server takes {max_count}, "
+        f"this machine needs up to {needed_count}, the server allows {max_count}, "
         f"{used_count} are in use"
     )
     state: State = "ok" if needed_count <= max_count else "bad"
@@ -144,17 +150,17 @@ def check_connections() -> Iterator[Finding]:
 def count_connections_needed(*, web: int, live_calls: int, queue: int) -> int:
     """Return the number of connections of a machine that runs everything.
 
-    web: number of processes, each with twice `live_calls` threads for pages, `live_calls` for
-    calls to models and one that renews attempts. queue: number of workers; the sweeper and the
-    scheduler add two. The model server and two commands also connect. Each thread keeps one
-    connection.
+    web: the number of web processes. Each has twice `live_calls` threads for pages, `live_calls`
+    threads for calls to models, and one that renews attempts. queue: the number of workers; the
+    sweeper and the scheduler add two. The model server and two commands also connect. Each thread
+    keeps one connection.
     """
     return web * (3 * live_calls + 1) + queue + 2 + 1 + 2
 
 
 def check_stored_models() -> Finding:
     """Check the total size of uploads and models against the limit."""
-    stored_gib, limit_gib = site_bytes() / GIB, settings.MODELS_BYTES / GIB
+    stored_gib, limit_gib = count_site_bytes() / GIB, settings.MODELS_BYTES / GIB
     if not limit_gib:
         return Finding("stored models", "ok", f"{stored_gib:.1f} GiB")
     state: State = "ok" if stored_gib < 0.9 * limit_gib else "bad"
@@ -173,25 +179,25 @@ def check_targets() -> Finding:
             failures.append(f"{target.name}: {error}")
     if failures:
         return Finding("live targets", "bad", "\n".join(failures))
-    return Finding("live targets", "ok", f"{len(targets)} answer")
+    return Finding("live targets", "ok", f"{len(targets)} respond")
 
 
 def check_disk() -> Iterator[Finding]:
-    """Check that the home folder is writable and has room for submissions and images."""
-    places = {}
+    """Check that the home folder is writable, and that there is room for submissions and images."""
+    path_by_part = {}
     home = health.check_disk()
     if home.state == "bad":
         yield home
     else:
-        places["home"] = settings.HOME
+        path_by_part["home"] = settings.HOME
     docker = find_engine()
     if docker:
-        places["engine's disk"] = Path(docker.root)
-    for part_name, place in places.items():
-        if place.exists():  # an engine of another machine has its disk there
-            free = shutil.disk_usage(place).free / GIB
-            state: State = "ok" if free >= SPARE_BYTES / GIB else "bad"
-            yield Finding(part_name, state, f"{free:.1f} GiB free in {place}")
+        path_by_part["engine's disk"] = Path(docker.root)
+    for part_name, path in path_by_part.items():
+        if path.exists():  # an engine of another machine has its disk there
+            free_gib = shutil.disk_usage(path).free / GIB
+            state: State = "ok" if free_gib >= SPARE_BYTES / GIB else "bad"
+            yield Finding(part_name, state, f"{free_gib:.1f} GiB free in {path}")
 
 
 def check_media() -> Iterator[Finding]:
@@ -200,16 +206,16 @@ def check_media() -> Iterator[Finding]:
     for path, row, fault in faults:
         yield Finding("media", "bad", f"{path} of {row} {fault}")
     if not faults:
-        yield Finding("media", "ok", "every stored file is there and what was stored")
+        yield Finding("media", "ok", "all stored files are present and unchanged")
 
 
 def check_engine() -> Iterator[Finding]:
-    """Check that the container engine responds and has the required features."""
+    """Check that the container engine responds and has the features that the sandbox needs."""
     docker = find_engine()
     if not docker:
-        named = os.environ.get("DOCKER_HOST")
-        if named:  # somebody wants one
-            yield Finding("engine", "bad", f"DOCKER_HOST is {named}. {NO_ENGINE}")
+        docker_host = os.environ.get("DOCKER_HOST")
+        if docker_host:  # somebody wants one
+            yield Finding("engine", "bad", f"DOCKER_HOST is {docker_host}. {NO_ENGINE}")
         else:
             yield Finding("engine", "note", NO_ENGINE)
         return
@@ -217,55 +223,61 @@ def check_engine() -> Iterator[Finding]:
         "engine", "ok", f"Docker {docker.version}, cgroup v{docker.cgroup}, {docker.arch}"
     )
     if docker.has_seccomp:
-        yield Finding("seccomp", "ok", "our own profile is used")
+        yield Finding("seccomp", "ok", "Dynabench's profile is used")
     else:
-        yield Finding("seccomp", "bad", "The engine's kernel has none: models could call anything.")
+        yield Finding(
+            "seccomp",
+            "bad",
+            "The engine's kernel doesn't support it, so models could make any system call.",
+        )
     if docker.has_runsc:
         yield Finding("runsc", "ok", "submitted models run in gVisor")
     else:
-        sentence = "not installed: a flaw in the kernel is open to models (docs/operators.md)"
-        yield Finding("runsc", "note", sentence)
+        message = "not installed, so models could exploit flaws in the kernel (docs/operators.md)"
+        yield Finding("runsc", "note", message)
     yield check_runtime_image()
 
 
 def check_runtime_image() -> Finding:
     """Check that the runtime image exists and has the content of this version."""
     if not has_image(RUNTIME_IMAGE):
-        sentence = "Model folders need it: run scripts/runtime_image.sh."
-        return Finding("runtime image", "note", sentence)
+        message = "Missing, but needed for model folders. Run scripts/runtime_image.sh."
+        return Finding("runtime image", "note", message)
     process = subprocess.run([IMAGE_SCRIPT, "--is-current"], capture_output=True, text=True)
     if process.returncode == OUTDATED_EXIT_CODE:
-        sentence = (
-            "It was built of other sources or pins: run scripts/runtime_image.sh to rebuild it."
+        message = (
+            "Built from other sources or pinned versions. Run scripts/runtime_image.sh to "
+            "rebuild it."
         )
-        return Finding("runtime image", "note", sentence)
+        return Finding("runtime image", "note", message)
     if process.returncode:
-        sentence = f"Whether it is of this version is not known: {process.stderr.strip()[-300:]}"
-        return Finding("runtime image", "note", sentence)
+        message = f"Its version could not be checked: {process.stderr.strip()[-300:]}"
+        return Finding("runtime image", "note", message)
     return Finding("runtime image", "ok", RUNTIME_IMAGE)
 
 
 def run_cases() -> Iterator[Verdict]:
     """Run the hostile cases in order on this machine's engine.
 
-    Raises EngineError, or LookupError if none of our images exists to run them in.
+    Raises an error in EngineError if the engine fails, Breach if containers are left behind, and
+    LookupError if the site has no image to run the cases in.
     """
     with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
         with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(CONCURRENT_CASES) as pool:
             # In their order, two at a time.
             yield from pool.map(lambda case: judge_case(case, bench), CASES)
             # Before `close` removes them.
-            left = bench.left()
-        if left:
-            raise Breach(f"These containers were left behind: {', '.join(left)}")
+            leftover_names = bench.list_leftover_containers()
+        if leftover_names:
+            raise Breach(f"Containers left behind: {', '.join(leftover_names)}")
 
 
 def judge_case(case: Case, bench: Bench) -> Verdict:
     """Run one case and return its verdict."""
     if not case.script and not case.check:
-        return Verdict(case, f"not run here; covered by {case.elsewhere}", None)
+        return Verdict(case, f"not run here; covered by {case.covered_by}", None)
     try:
-        got = case.run(bench)
+        result = case.run(bench)
     except Exception as error:  # a case that breaks is one that failed
         return Verdict(case, f"{type(error).__name__}: {error}", False)
-    return Verdict(case, got, True)
+    return Verdict(case, result, True)

@@ -1,4 +1,4 @@
-"""Checks of what the site needs and does not run: mail, sign-in, folders, backups, keys, models."""
+"""Checks of what the site needs but does not run: email, sign-in, folders, backups and more."""
 
 import logging
 import os
@@ -15,18 +15,18 @@ from django.http.request import validate_host
 from django.utils import timezone
 
 from core.accounts.models import Erasure
-from core.accounts.sealed import sealed_columns
-from core.data.encryption import Unreadable, decrypt
-from core.env import sends_mail
-from core.jobs.keeper import is_at_work
+from core.accounts.sealed import iterate_sealed_columns
+from core.data.encryption import UnreadableSecret, decrypt
+from core.env import is_real_mail_backend
+from core.jobs.keeper import announce_job
 from core.jobs.models import LastSuccess
-from core.jobs.services import noted
-from core.periodic import quarterly
+from core.jobs.services import record_job_success
+from core.periodic import register_quarter_hourly
 from dynabench.operations.soundness.health import Finding, check_stored_files
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from tasks.models import Generator, Round, TargetModel
-from tasks.targets.endpoints.answers import expect_object, strict_json
+from tasks.targets.endpoints.answers import expect_object, parse_strict_json
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED_TRANSPORT
 from tasks.targets.endpoints.server_words import clean_message, mask_copies, read_message
@@ -39,7 +39,7 @@ BACKUP_AGE = timedelta(days=2)
 ERASURE_AGE = timedelta(hours=1)
 MAX_SHOWN = 5
 SAMPLE_SIZE = 100
-"""Secrets of a kind that are decrypted; one is enough to see that the key is another."""
+"""The number of secrets of a kind to decrypt. One unreadable secret shows that the key changed."""
 WELL_KNOWN = "/.well-known/openid-configuration"
 PROVIDER_KEYS = ("authorization_endpoint", "token_endpoint")
 
@@ -54,7 +54,7 @@ def check_configured_services() -> Iterator[Finding]:
 
 
 def check_parts_in_use() -> Iterator[Finding]:
-    """Check the services whose failure would go unnoticed until somebody needs them."""
+    """Check the services whose failure would go unnoticed until they are needed."""
     yield check_stored_files()
     yield check_mail()
     yield from check_sign_in()
@@ -63,8 +63,8 @@ def check_parts_in_use() -> Iterator[Finding]:
 
 def check_mail() -> Finding:
     """Check that the mail server accepts a connection and the password. Sends nothing."""
-    if not sends_mail(settings.EMAIL_BACKEND):
-        return Finding("mail", "note", "No mails are sent. Set EMAIL_BACKEND and EMAIL_HOST.")
+    if not is_real_mail_backend(settings.EMAIL_BACKEND):
+        return Finding("mail", "note", "No email is sent. Set EMAIL_BACKEND and EMAIL_HOST.")
     transport = settings.EMAIL_BACKEND
     if transport == "core.mail.transport.LimitedBackend":  # ours, around the operator's
         transport = settings.MAIL_TRANSPORT
@@ -78,14 +78,12 @@ def check_mail() -> Finding:
             pass
     except Exception as error:  # whatever the backend's library raises
         # Some servers repeat the password in what they answer.
-        words = clean_message(mask_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
-        cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
-        return Finding("mail", "bad", f"{transport_name} takes no mails: {words}. {cure}")
+        message = clean_message(mask_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
+        advice = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
+        return Finding("mail", "bad", f"{transport_name} accepts no email: {message}. {advice}")
     if is_smtp:
-        return Finding("mail", "ok", f"{transport_name} takes mails")
-    return Finding(
-        "mail", "ok", f"{transport_name} is used; only a mail shows whether its key is right"
-    )
+        return Finding("mail", "ok", f"{transport_name} accepts email")
+    return Finding("mail", "ok", f"{transport_name} is used. Send an email to check its key")
 
 
 def check_sign_in() -> Iterator[Finding]:
@@ -99,26 +97,26 @@ def check_sign_in() -> Iterator[Finding]:
     if trouble:
         yield Finding("sign-in", "bad", f"{url}: {trouble}. Check OIDC_ISSUER.")
     else:
-        yield Finding("sign-in", "ok", f"{settings.OIDC_NAME} answers")
+        yield Finding("sign-in", "ok", f"{settings.OIDC_NAME} responds")
 
 
 def _find_provider_trouble(url: str) -> str:
-    """Return why people cannot be sent to the provider; empty if they can."""
+    """Return why people cannot be sent to the provider; "" if they can."""
     try:
         address = parse_url(url)
         answer = SHARED_TRANSPORT.request(
-            "GET", address, seconds=ANSWER_SECONDS, max_bytes=2**20, allowed=(address.host,),
+            "GET", address, seconds=ANSWER_SECONDS, max_bytes=2**20, allowed_hosts=(address.host,),
             secret=None, payload=None, retry=RETRY_IDEMPOTENT,
         )  # fmt: skip
         # An address that answers with a page is not the provider's.
         if answer.status != 200:
-            return f"it answers {answer.status}: {read_message(answer.body)}"
-        endpoints = expect_object(strict_json(answer.body), "The answer")
+            return f"it responded with {answer.status}: {read_message(answer.body)}"
+        endpoints = expect_object(parse_strict_json(answer.body), "The answer")
     except EndpointError as error:
         return str(error).replace("The target", "The provider")
-    missing = [name for name in PROVIDER_KEYS if not endpoints.get(name)]
-    if missing:
-        return f"its answer lacks {', '.join(missing)}"
+    missing_keys = [name for name in PROVIDER_KEYS if not endpoints.get(name)]
+    if missing_keys:
+        return f"its response lacks {', '.join(missing_keys)}"
     return ""
 
 
@@ -131,11 +129,11 @@ def check_folders() -> Iterator[Finding]:
     if connection.vendor == "sqlite":
         path = str(connection.settings_dict["NAME"])
         if Path(path).exists() and not os.access(path, os.W_OK):
-            yield Finding("database file", "bad", f"{path} cannot be written to.")
+            yield Finding("database file", "bad", f"{path} is not writable.")
 
 
 def _explain_unwritable(folder: Path) -> str:
-    """Return why a folder is not writable; empty if it is. The folder may not exist yet."""
+    """Return why a folder is not writable; "" if it is. The folder may not exist yet."""
     existing_folder = folder
     while not existing_folder.exists():
         existing_folder = existing_folder.parent
@@ -143,21 +141,24 @@ def _explain_unwritable(folder: Path) -> str:
         with tempfile.TemporaryFile(dir=existing_folder):
             return ""
     except OSError as error:
-        return f"Nothing can be written to {existing_folder}: {error.strerror}."
+        return f"{existing_folder} is not writable: {error.strerror}."
 
 
 def check_erasure_log() -> Finding:
-    """Check that the erasure log is writable, so that a restored backup undoes no erasure."""
+    """Check that the erasure log is writable, and that no erasure waits to be logged.
+
+    Without the log, a restored backup would undo erasures.
+    """
     path = Path(settings.ERASURE_LOG)
     if not path.parent.is_dir():
-        trouble = f"There is no folder {path.parent}. Make it, or change ERASURE_LOG."
+        trouble = f"The folder {path.parent} doesn't exist. Create it, or change ERASURE_LOG."
     elif path.exists() and not os.access(path, os.W_OK):
-        trouble = f"{path} cannot be written to."
+        trouble = f"{path} is not writable."
     else:
         trouble = _explain_unwritable(path.parent)
-    late = Erasure.objects.filter(erased_at__lt=timezone.now() - ERASURE_AGE).count()
-    if late:
-        trouble = f"{trouble} {late} erasures wait for it.".strip()
+    late_count = Erasure.objects.filter(erased_at__lt=timezone.now() - ERASURE_AGE).count()
+    if late_count:
+        trouble = f"{trouble} {late_count} erasures are not logged yet.".strip()
     if trouble:
         return Finding("erasure log", "bad", trouble)
     return Finding("erasure log", "ok", str(path))
@@ -167,11 +168,11 @@ def check_backup() -> Finding:
     """Check that a recent backup succeeded."""
     last_success = LastSuccess.objects.filter(job="backup").first()
     if last_success is None:
-        return Finding("backup", "note", "None was ever made: run manage.py backup by a timer.")
-    at = f"{last_success.succeeded_at:%Y-%m-%d %H:%M} UTC"
+        return Finding("backup", "note", "No backup yet. Schedule manage.py backup.")
+    success_time = f"{last_success.succeeded_at:%Y-%m-%d %H:%M} UTC"
     if timezone.now() - last_success.succeeded_at > BACKUP_AGE:
-        return Finding("backup", "bad", f"The last one that ended well was at {at}.")
-    return Finding("backup", "ok", at)
+        return Finding("backup", "bad", f"The last successful backup was at {success_time}.")
+    return Finding("backup", "ok", success_time)
 
 
 def check_address() -> Finding:
@@ -180,13 +181,13 @@ def check_address() -> Finding:
     if validate_host(host, settings.ALLOWED_HOSTS):
         return Finding("address", "ok", settings.SITE_URL)
     message = (
-        f"SITE_URL is {settings.SITE_URL}, and ALLOWED_HOSTS does not name {host or 'a host'}."
+        f"SITE_URL is {settings.SITE_URL}, but ALLOWED_HOSTS does not contain {host or 'a host'}."
     )
     return Finding("address", "bad", message)
 
 
 def check_failed_runs() -> Finding:
-    """Report evaluations of the last days that failed through the platform's fault."""
+    """Report evaluations of the last seven days that failed because of the platform."""
     failed_runs = EvaluationRun.objects.filter(
         outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - RECENT_PERIOD
     )
@@ -196,15 +197,18 @@ def check_failed_runs() -> Finding:
     ]
     if lines:
         count = failed_runs.count()
-        return Finding("evaluations", "note", "\n".join([f"{count} failed lately:", *lines]))
-    return Finding("evaluations", "ok", "none failed lately")
+        return Finding("evaluations", "note", "\n".join([f"{count} failed recently:", *lines]))
+    return Finding("evaluations", "ok", "none failed recently")
 
 
 def check_secrets() -> Finding:
-    """Check that stored secrets can be decrypted, which means that SECRET_KEY has not changed."""
+    """Check that stored secrets can be decrypted, that is, that SECRET_KEY has not changed.
+
+    Only the latest SAMPLE_SIZE secrets of each kind are decrypted.
+    """
     count = 0
     unreadable = []
-    for model, column in sealed_columns():
+    for model, column in iterate_sealed_columns():
         # A few of each kind: decrypting all of them would take minutes on a large site.
         for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:SAMPLE_SIZE]:
             count += 1
@@ -216,24 +220,30 @@ def check_secrets() -> Finding:
     if unreadable:
         names = ", ".join(unreadable[:MAX_SHOWN])
         message = (
-            f"SECRET_KEY does not open the secrets of {names}. Restore it, or enter them again."
+            f"SECRET_KEY can't decrypt the secrets of {names}. Restore the old key, or "
+            "enter them again."
         )
         return Finding("secrets", "bad", message)
-    return Finding("secrets", "ok", f"{count} can be read")
+    return Finding("secrets", "ok", f"{count} can be decrypted")
 
 
 def _is_readable(token: str) -> bool:
     try:
         decrypt(token)
-    except Unreadable:
+    except UnreadableSecret:
         return False
     return True
 
 
 def check_contacts() -> Finding:
-    """Report targets and generators that did not respond to the last request."""
-    in_use = TargetModel.objects.filter(rounds__state=Round.State.OPEN)  # these are asked now
-    targets = TargetModel.objects.exclude(contact_reason="").exclude(pk__in=in_use)
+    """Report targets and generators that did not respond to the last request.
+
+    Leaves out targets of open rounds, which `doctor.check_targets` contacts.
+    """
+    targets_in_use = TargetModel.objects.filter(
+        rounds__state=Round.State.OPEN
+    )  # these are asked now
+    targets = TargetModel.objects.exclude(contact_reason="").exclude(pk__in=targets_in_use)
     generators = Generator.objects.exclude(contact_reason="")
     lines = []
     for rows in (targets, generators):
@@ -241,26 +251,26 @@ def check_contacts() -> Finding:
             lines.append(f"{row.task.code}: {row.name}: {row.contact_detail}")
     if lines:
         return Finding("other models", "note", "\n".join(lines))
-    return Finding("other models", "ok", "none failed when last asked")
+    return Finding("other models", "ok", "none failed at the last request")
 
 
-@quarterly(
-    counts="parts that do not answer",
-    why="Nobody would notice a broken mail server before a mail is needed.",
+@register_quarter_hourly(
+    counts="unresponsive parts",
+    why="A broken mail server would stay unnoticed until an email is needed.",
 )
 def ask_parts() -> int:
-    """Run `check_parts_in_use` and record each success; return the number of failures.
+    """Run `check_parts_in_use` and record the successes; return the number of failures.
 
-    Monitors report those without a recent success. Otherwise nobody would notice a failing mail
+    Monitors report parts without a recent success. Otherwise, nobody would notice a failing mail
     server or erasure log before it is needed.
     """
-    silent = 0
+    failure_count = 0
     for finding in check_parts_in_use():
-        is_at_work()
+        announce_job()
         if finding.state == "bad":
             logger.warning("%s: %s", finding.what, finding.message)
-            silent += 1
+            failure_count += 1
         else:
-            with noted(finding.what):  # only notes the time
+            with record_job_success(finding.what):  # only notes the time
                 pass
-    return silent
+    return failure_count

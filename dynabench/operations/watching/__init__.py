@@ -1,1 +1,1 @@
-"""What operators and others watch: figures for Prometheus, and the page of the site's state."""
+"""What operators and others can watch: metrics for Prometheus, and the status page."""

@@ -1,4 +1,4 @@
-"""The form of an incident note."""
+"""The form for a note about an incident."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -14,13 +14,13 @@ class IncidentForm(forms.Form):
     title = forms.CharField(
         label=_("What is wrong"),
         max_length=TITLE.max_length,
-        help_text=_("One line, such as: the target of NLI does not answer."),
+        help_text=_('In one line, for example "The NLI model is down."'),
     )
     text = forms.CharField(
-        label=_("More about it"),
+        label=_("Details"),
         required=False,
         max_length=TEXT.max_length,
-        help_text=_("What people can do meanwhile, and until when it lasts."),
+        help_text=_("What people can do in the meantime, and how long the problem will last."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
-    is_over = forms.BooleanField(label=_("It is over"), required=False)
+    is_over = forms.BooleanField(label=_("Resolved"), required=False)

@@ -1,4 +1,4 @@
-"""Counting requests, as django-prometheus does; only where an operator asked for figures."""
+"""Counts of requests by django-prometheus, only if an operator has enabled metrics."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django_prometheus.middleware import PrometheusAfterMiddleware
 class CountRequests(PrometheusAfterMiddleware):  # type: ignore[misc]
     """The middleware of django-prometheus with bounded labels.
 
-    Clients can send any word as a method.
+    Clients can send any word as the HTTP method, so unknown methods share one label.
     """
 
     def label_metric(

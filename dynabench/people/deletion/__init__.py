@@ -1,1 +1,1 @@
-"""The deletion of an account: what goes, what stays, and what is noted for backups."""
+"""The deletion of an account: what is deleted, what stays, and what is recorded for backups."""

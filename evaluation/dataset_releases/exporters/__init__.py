@@ -18,49 +18,51 @@ SHIPPED_FILES = (
     FOLDER / "inspect_task.py",
     Path(str(answer_reader.__file__)),
 )
-"""Python files of a release; the last one reads answers here and there by the same rules."""
+"""Python files that every release contains. Our site reads answers with the last one, too."""
 WORDS_MODULE = "dynabench_words.py"
-"""The name of our module of words, which they find beside them."""
+"""The name that our module for comparing texts has in a release."""
 
 
 def make_task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
     """Return the files, by name, that let other tools evaluate on a release.
 
-    Returns none if the task cannot be written as prompts. Prompts need models that read only text,
-    and answers that are labels or spans of a passage.
+    Empty if the task cannot be written as prompts. Its models must read only text, and its answers
+    must be labels or spans of a passage.
     """
-    answer = config.component(config.answer_field)
-    is_text = all(config.component(name).kind.in_prompt for name in config.model_fields)
-    if answer.type not in ("multiclass", "span") or not is_text:
+    answer = config.get_component(config.answer_field)
+    reads_only_text = all(
+        config.get_component(name).kind.can_be_in_prompt for name in config.model_fields
+    )
+    if answer.type not in ("multiclass", "span") or not reads_only_text:
         return {}
     name = f"dynabench_{code}_r{round}"
-    labels = [label.value for label in config.labels(answer.name)]
-    about = {
+    labels = [label.value for label in config.get_labels(answer.name)]
+    task_info = {
         "name": name,
         "fields": config.model_fields,
         "answer": answer.name,
         "labels": labels or None,
         "language": config.language,
-        "instructions": write_instructions(config),
+        "instructions": build_instructions(config),
     }
-    kind = Template((FOLDER / ("choice.yaml" if labels else "text.yaml")).read_text())
+    template = Template((FOLDER / ("choice.yaml" if labels else "text.yaml")).read_text())
     files = {
-        "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
-        "dynabench_task.yaml": kind.substitute(name=name, version=version),
+        "task.json": json.dumps(task_info, ensure_ascii=False, indent=1) + "\n",
+        "dynabench_task.yaml": template.substitute(name=name, version=version),
     }
-    for shipped in SHIPPED_FILES:
-        files[shipped.name] = shipped.read_text()
+    for shipped_file in SHIPPED_FILES:
+        files[shipped_file.name] = shipped_file.read_text()
     files[WORDS_MODULE] = Path(words.__file__).read_text()
     return files
 
 
-def write_instructions(config: TaskConfig) -> str:
+def build_instructions(config: TaskConfig) -> str:
     """Return the text before the examples: the instructions for people, and how to answer."""
     paragraphs = [config.name]
     if config.instructions.strip():
         heading = "The people who wrote the examples were told:"
         paragraphs.append(f"{heading}\n\n{config.instructions.strip()}")
-    labels = config.labels(config.answer_field)
+    labels = config.get_labels(config.answer_field)
     if labels:
         lines = ["Answer with one of these labels and nothing else:"]
         for label in labels:
@@ -68,7 +70,7 @@ def write_instructions(config: TaskConfig) -> str:
             lines.append(f"- {label.value}: {meaning}" if meaning else f"- {label.value}")
         paragraphs.append("\n".join(lines))
     else:
-        passage = config.component(config.answer_field).reference
+        passage = config.get_component(config.answer_field).reference
         paragraphs.append(
             f"Answer with words of the {passage}, as few as possible, and nothing else."
         )

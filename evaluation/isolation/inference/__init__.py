@@ -1,1 +1,1 @@
-"""One evaluation without a database: examples out, answers checked, scores. For runs and checks."""
+"""Evaluate without a database: send examples, check answers, score them. For runs and checks."""

@@ -1,7 +1,7 @@
-"""Answers in the logs of other evaluators, as the lines of a predictions file. Pure.
+"""Convert the logs of other evaluators to the lines of a predictions file. Pure functions.
 
-Known by their content: lines of lm-evaluation-harness (`--log_samples`) and Inspect's `.eval` logs.
-Anything else is taken as a predictions file. Ids are those of the release.
+Logs are recognised by their content: lines of lm-evaluation-harness (`--log_samples`) and Inspect's
+`.eval` logs. Any other file is taken as a predictions file. Ids are those of the release.
 """
 
 import json
@@ -13,21 +13,21 @@ from typing import Any
 
 import orjson
 
-from core.files.damage import damage_of
-from core.text.words import spelled
-from evaluation.contract import LEAST_LOGPROB, MIB, InvalidOutput
+from core.files.damage import describe_damage
+from core.text.words import order_labels_by_names
+from evaluation.contract import MIB, MIN_LOGPROB, InvalidOutput
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads import eval_logs
-from evaluation.task_shape import labels_of
+from evaluation.task_shape import get_labels
 from tasks.config.schema import TaskConfig
 from tasks.line_files import CHUNK_BYTES, FileError, iter_plain_lines
-from tasks.targets.endpoints.answer_reader import read_label, without_thoughts
+from tasks.targets.endpoints.answer_reader import read_label, split_thoughts
 
 LINE_BYTES = Limits.line_bytes
-HARNESS_BYTES = 16 * MIB  # of a line that holds a prompt for each choice
+HARNESS_BYTES = 16 * MIB  # for a line with a prompt for each choice
 
 
-def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
+def iterate_answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
     """Yield the lines of a predictions file, converting the logs of other evaluators.
 
     Yields one line for each line or sample of the file. Raises InvalidOutput, which names the line
@@ -60,7 +60,7 @@ def is_harness_log(path: Path) -> bool:
     """Return whether the first non-empty line is a sample logged by lm-evaluation-harness."""
     try:
         first_line = next(filter(bytes.strip, read_lines(path, HARNESS_BYTES)), b"")
-        # Not orjson: the harness writes NaN where a model gave none, which strict JSON lacks.
+        # Not orjson: the harness writes NaN for missing values, which strict JSON lacks.
         first_sample = json.loads(first_line)
     except (ValueError, RecursionError, InvalidOutput):
         return False
@@ -97,7 +97,8 @@ def _read_chosen_answer(
 ) -> tuple[str | None, dict[str, float] | None, float | None]:
     """Return the answer that the harness scored, its probabilities and its log-likelihood.
 
-    Probabilities and log-likelihood are None unless the sample was multiple choice.
+    Probabilities and log-likelihood are None unless the sample was multiple choice. The answer is
+    None if the model generated a text that contains no answer. Raises InvalidOutput.
     """
     choices = doc.get("choices")
     if choices is None:
@@ -106,32 +107,42 @@ def _read_chosen_answer(
                 f'{location}: "filtered_resps" should hold the text that was written.'
             )
         return _find_answer(config, responses[0]), None, None
-    labels = labels_of(config) or ()
-    names = None
+    labels = get_labels(config) or ()
+    ordered_labels = None
     if isinstance(choices, list):
-        names = spelled(choices, labels)
-    if names is None:
+        ordered_labels = order_labels_by_names(choices, labels)
+    if ordered_labels is None:
         raise InvalidOutput(
             f"{location}: the choices are not the task's labels: {', '.join(labels)}."
         )
     try:
-        logs = [float(response[0]) for response in responses]
-        if len(logs) != len(names) or not all(map(math.isfinite, logs)):
+        logprobs = [float(response[0]) for response in responses]
+        if len(logprobs) != len(ordered_labels) or not all(map(math.isfinite, logprobs)):
             raise ValueError
     except (TypeError, ValueError, IndexError, KeyError):
         raise InvalidOutput(
             f'{location}: "filtered_resps" should hold the logarithm of how likely each choice is.'
         ) from None
-    best_position = max(range(len(logs)), key=lambda place: logs[place])
-    # Divided by the largest before `exp`, which would make 0 of all of them otherwise.
-    shares = [math.exp(log - logs[best_position]) for log in logs]
-    chances = {name: share / sum(shares) for name, share in zip(names, shares, strict=True)}
-    return names[best_position], chances, min(max(logs[best_position], LEAST_LOGPROB), 0.0)
+    best_position = max(range(len(logprobs)), key=lambda position: logprobs[position])
+    # Divided by the largest before `exp`, because all could otherwise become 0.
+    likelihoods = [math.exp(log - logprobs[best_position]) for log in logprobs]
+    probabilities = {
+        name: likelihood / sum(likelihoods)
+        for name, likelihood in zip(ordered_labels, likelihoods, strict=True)
+    }
+    return (
+        ordered_labels[best_position],
+        probabilities,
+        min(max(logprobs[best_position], MIN_LOGPROB), 0.0),
+    )
 
 
 def _find_answer(config: TaskConfig, text: str) -> str | None:
-    """Return the answer in a generated text; None if it contains no label of the task."""
-    labels, answer_text = labels_of(config), without_thoughts(text).text
+    """Return the answer in a generated text.
+
+    None if it contains no label of the task or, if answers are free, no text.
+    """
+    labels, answer_text = get_labels(config), split_thoughts(text).text
     if labels is None:
         return answer_text or None
     reading = read_label(answer_text, labels, config.answer_field)
@@ -144,7 +155,7 @@ def _convert_inspect_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
     for name, data in eval_logs.read_samples(path):
         location = f"Sample {name}"
         row = _parse_object(data, location)
-        if row.get("epoch", 1) != 1:  # a set has one answer to each example
+        if row.get("epoch", 1) != 1:  # a set has one answer per example
             raise InvalidOutput(f"{location}: it is of a further epoch. Run with --epochs 1.")
         if row.get("error"):
             raise InvalidOutput(
@@ -163,13 +174,13 @@ def _convert_inspect_log(config: TaskConfig, path: Path) -> Iterator[bytes]:
 
 
 def _parse_object(data: bytes, location: str) -> dict[str, Any]:
-    # A line that is too long comes in parts; samples of an archive have a limit of their own.
+    # Lines that are too long are read in parts; samples of an archive have their own limit.
     if len(data) > HARNESS_BYTES and location.startswith("Line"):
         raise InvalidOutput(f"{location}: it is longer than {HARNESS_BYTES // MIB} MiB.")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidOutput(f"{location}: it is not JSON: {damage_of(error)}.") from None
+        raise InvalidOutput(f"{location}: it is not JSON: {describe_damage(error)}.") from None
     if not isinstance(value, dict):
         raise InvalidOutput(f"{location}: it should be a JSON object.")
     return value

@@ -1,9 +1,10 @@
-"""One lease on somebody's own machine: the model in the sandbox, its answers in a file. No Django.
+"""Run the model of one lease on a user's own machine; write its answers to a file. No Django.
 
     python -m evaluation.isolation.inference.leased FOLDER --config FILE --key NAME --digest SHA
 
-FOLDER holds `model.tar` and `inputs.jsonl`, and gets `answers.jsonl`. Prints one JSON object:
-`runner`, and `ending` with `outcome`, `sentence` and `usage`. The log goes to standard error.
+FOLDER contains `model.tar` and `inputs.jsonl`, and receives `answers.jsonl`. Prints one JSON
+object: `runner`, and `ending` with `outcome`, `sentence` and `usage`. The log goes to standard
+error.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.heartbeat import no_beat
+from evaluation.heartbeat import skip_beat
 from evaluation.isolation.sandbox.choose import NoEngine, choose_runner
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads import archives
@@ -30,30 +31,33 @@ class WrongModel(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the model and print how it ended. Returns 0, whatever the outcome."""
-    options = _read(arguments)
+    """Run the model and print how it ended. Returns 0, whatever the outcome.
+
+    arguments: the command-line arguments; None for those of this process.
+    """
+    options = _parse_arguments(arguments)
     signal.signal(signal.SIGTERM, _stop)
     config = load_config(options.config.read_text())
     try:
         model = _unpack_model(config, options)
         runner = choose_runner(model, options.key, options.runner)
     except (NoEngine, WrongModel, archives.ArchiveRefused) as error:
-        ending, name = Ending(Outcome.INFRASTRUCTURE, sentence=str(error)), "none"
+        ending, runner_name = Ending(Outcome.INFRASTRUCTURE, sentence=str(error)), "none"
     else:
-        limits = Limits.of_machine(options.memory_gib, options.cpus, options.seconds)
+        limits = Limits.build_for_machine(options.memory_gib, options.cpus, options.seconds)
         with (options.folder / "answers.jsonl").open("wb") as file:
             ending = runner.run(
                 model,
                 options.folder / "inputs.jsonl",
                 limits,
-                take=lambda line: _write(file, line),
-                beat=no_beat,
+                take=lambda line: _write_line(file, line),
+                beat=skip_beat,
             )
-        name = runner.name
+        runner_name = runner.name
     print(ending.log, file=sys.stderr)
     usage = {key: value for key, value in vars(ending.usage).items() if value is not None}
     report = {"outcome": ending.outcome, "sentence": ending.sentence[:500], "usage": usage}
-    print(json.dumps({"runner": name, "ending": report}))
+    print(json.dumps({"runner": runner_name, "ending": report}))
     return 0
 
 
@@ -62,11 +66,11 @@ def _stop(number: int, frame: object) -> None:
     raise SystemExit(1)
 
 
-def _write(file: Any, line: bytes) -> None:
+def _write_line(file: Any, line: bytes) -> None:
     file.write(line + b"\n")
 
 
-def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="evaluation.isolation.inference.leased", description=__doc__
     )
@@ -92,7 +96,7 @@ def _unpack_model(config: TaskConfig, options: argparse.Namespace) -> Runnable:
     if not options.image:
         folder = options.folder / "model"
         archives.unpack_archive(archive, folder)
-        if digest_folder(folder, no_beat) != options.digest:
+        if digest_folder(folder, skip_beat) != options.digest:
             raise WrongModel("What came is not the folder that was checked.")
         return make_runnable(config, folder=folder)
     from evaluation.isolation.sandbox import images

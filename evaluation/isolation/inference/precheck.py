@@ -1,13 +1,13 @@
-"""The check of a model before it is accepted: it is looked through and answers five examples.
+"""Check a model before it is accepted: inspect its files and let it answer five examples.
 
-Needs no database and no Django: a worker checks every submission with it
-(`evaluation.jobs`), and submitters can run the same check here:
+Needs no database and no Django. A worker checks every submission with it
+(`evaluation.jobs`), and submitters can run the same check themselves:
 
     python -m evaluation.isolation.inference.precheck MODEL --config task.yaml --inputs five.jsonl
     python -m evaluation.isolation.inference.precheck --config task.yaml \\
         --predictions answers.jsonl --uids inputs.jsonl
 
-It prints one JSON object and ends with 0 when the model would be accepted, with 1 when not.
+Prints one JSON object. Exits with 0 if the model would be accepted, otherwise with 1.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any
 
 from evaluation.contract import (
     Answer,
-    Beat,
+    BeatCallback,
     Ending,
     InvalidOutput,
     NotNow,
@@ -33,20 +33,20 @@ from evaluation.contract import (
     Runnable,
     ServerAway,
 )
-from evaluation.isolation.inference.elsewhere import answer_lines, read_lines
+from evaluation.isolation.inference.elsewhere import iterate_answer_lines, read_lines
 from evaluation.isolation.inference.exchange import (
     CollectedAnswers,
     SentExamples,
     UnknownId,
-    answers_for,
+    build_collected_answers,
 )
+from evaluation.isolation.sandbox.advice import LOG_ADVICE, find_advice_in_log
 from evaluation.isolation.sandbox.choose import choose_runner, has_engine
-from evaluation.isolation.sandbox.cures import LOG_CURE, cure_of_log
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.logs import show_control_characters
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.uploads.archives import ArchiveRefused
-from evaluation.isolation.uploads.model_folders import check_folder
+from evaluation.isolation.uploads.model_folders import check_model_folder
 from evaluation.task_shape import make_runnable
 from serving.errors import MisconfiguredError
 from tasks.config.loading import load_config
@@ -54,15 +54,15 @@ from tasks.config.parsing import ConfigError
 from tasks.config.schema import TaskConfig
 
 EXAMPLE_COUNT = 5
-MOST_PROBLEMS = 20
-MAX_QUOTED_CHARS = 200  # characters of a line that does not fit
-NO_ENGINE = (
+MAX_PROBLEMS = 20
+MAX_QUOTED_CHARS = 200  # quoted characters of an invalid line
+NO_ENGINE_ADVICE = (
     "No container engine answers. Start Docker or set DOCKER_HOST. Folders of weights also run "
     "with --runner process."
 )
 
 
-ENDED_EARLY_CURE = (
+ENDED_EARLY_ADVICE = (
     "It ended with exit code 0 before that: read every line of the examples, write a line for each "
     "to standard output, and flush it."
 )
@@ -77,7 +77,7 @@ class SubmissionRefused(Exception):
 
 
 class ForeignIds(SubmissionRefused):
-    """Raised when no line of a file answers an example of the set. ids: the ids in the lines."""
+    """Raised when no line of a file answers an example of the set. ids: the ids in these lines."""
 
     ids: tuple[str, ...] = ()
 
@@ -85,86 +85,92 @@ class ForeignIds(SubmissionRefused):
 class Problems:
     """The problems found in a model's answers.
 
-    A problem of several lines is described only once.
+    A problem that several lines share is described only once.
     """
 
     def __init__(self) -> None:
-        self._problems: dict[str, str] = {}  # by what is wrong: it with the first such line
-        self._alike: dict[str, list[int]] = {}  # the numbers of further lines
-        self._unknown: list[str] = []  # ids
-        self._lines = 0
-        self._number = 0
+        self._problems: dict[str, str] = {}  # each problem with the first line that has it
+        self._further_lines: dict[str, list[int]] = {}  # by problem, the numbers of further lines
+        self._unknown_ids: list[str] = []
+        self._line_count = 0
+        self._problem_count = 0
 
     def add(self, problem: str, number: int | None = None, line: str = "") -> None:
         """Record a problem, with the number of its line if it has one.
 
-        Raises SubmissionRefused once there are MOST_PROBLEMS.
+        Raises SubmissionRefused once there are MAX_PROBLEMS.
         """
         if number is None:
             self._problems[problem] = problem + line
         elif problem in self._problems:
-            self._alike.setdefault(problem, []).append(number)
+            self._further_lines.setdefault(problem, []).append(number)
         else:
             self._problems[problem] = f"Line {number}: {problem}{line}"
-        self._number += 1
-        if self._number == MOST_PROBLEMS:
-            self.check()
+        self._problem_count += 1
+        if self._problem_count == MAX_PROBLEMS:
+            self.raise_if_any()
 
     def take(self, answers: CollectedAnswers, line: bytes) -> None:
-        """Store the answer in a line, or record the line and its problem."""
-        self._lines += bool(line.strip())
+        """Store the answer in a line, or record the line and its problem.
+
+        Raises SubmissionRefused once there are MAX_PROBLEMS.
+        """
+        self._line_count += bool(line.strip())
         try:
             answers.take(line)
         except InvalidOutput as error:
             if isinstance(error, UnknownId):
-                self._unknown.append(error.args[1])
+                self._unknown_ids.append(error.args[1])
             quoted_line = (
                 f"\n  {show_control_characters(line[:MAX_QUOTED_CHARS].decode(errors='replace'))}"
             )
-            message, place = str(error), f"Line {answers.lines}: "
-            # Without its number the same mistake of many lines is one problem.
-            if message.startswith(place):
-                self.add(message.removeprefix(place), answers.lines, quoted_line)
+            message, line_prefix = str(error), f"Line {answers.line_count}: "
+            # Without line numbers, the same mistake in many lines is one problem.
+            if message.startswith(line_prefix):
+                self.add(message.removeprefix(line_prefix), answers.line_count, quoted_line)
             else:
                 self.add(message, line=quoted_line)
 
-    def check(self, log: str = "") -> None:
+    def raise_if_any(self, log: str = "") -> None:
         """Raise SubmissionRefused if there are problems.
 
-        Raises ForeignIds instead if every line has an unknown id.
+        Raises ForeignIds instead if every line has an unknown id. log: the model's log, which the
+        exception carries.
         """
-        if self._unknown and len(self._unknown) == self._lines:
+        if self._unknown_ids and len(self._unknown_ids) == self._line_count:
             ids = ", ".join(
-                show_control_characters(id[:MAX_QUOTED_CHARS])
-                for id in self._unknown[:EXAMPLE_COUNT]
+                show_control_characters(foreign_id[:MAX_QUOTED_CHARS])
+                for foreign_id in self._unknown_ids[:EXAMPLE_COUNT]
             )
             message = f"No example has one of these ids: {ids}. Copy the ids as they are."
-            refused = ForeignIds(message, Outcome.INVALID_OUTPUT, log)
-            refused.ids = tuple(self._unknown)
-            raise refused
+            refusal = ForeignIds(message, Outcome.INVALID_OUTPUT, log)
+            refusal.ids = tuple(self._unknown_ids)
+            raise refusal
         if self._problems:
-            raise SubmissionRefused("\n".join(self._describe()), Outcome.INVALID_OUTPUT, log)
+            raise SubmissionRefused(
+                "\n".join(self._describe_problems()), Outcome.INVALID_OUTPUT, log
+            )
 
-    def _describe(self) -> Iterator[str]:
-        for problem, first in self._problems.items():
-            yield first
-            if alike := self._alike.get(problem):
-                lines = "lines"
-                if len(alike) == 1:
-                    lines = "line"
-                yield f"The same is wrong with {lines} {', '.join(map(str, alike))}."
-        if self._number == MOST_PROBLEMS:
-            yield f"The first {MOST_PROBLEMS} problems are named; nothing was read after them."
+    def _describe_problems(self) -> Iterator[str]:
+        for problem, description in self._problems.items():
+            yield description
+            if further_lines := self._further_lines.get(problem):
+                noun = "lines"
+                if len(further_lines) == 1:
+                    noun = "line"
+                yield f"The same is wrong with {noun} {', '.join(map(str, further_lines))}."
+        if self._problem_count == MAX_PROBLEMS:
+            yield f"The first {MAX_PROBLEMS} problems are named; nothing was read after them."
 
 
-def answer_five(
+def answer_examples(
     config: TaskConfig,
     model: Runnable,
     runner: Runner,
     inputs: Sequence[Mapping[str, Any]],
     limits: Limits,
     folder: Path,
-    beat: Beat,
+    beat: BeatCallback,
 ) -> tuple[Ending, list[Answer | None]]:
     """Run a model on a few examples and return its ending and its answers.
 
@@ -180,7 +186,7 @@ def answer_five(
         The resources that the model may use.
     folder : Path
         Receives temporary files; the caller deletes it.
-    beat : Beat
+    beat : BeatCallback
         Called repeatedly while the model works.
 
     Raises
@@ -192,7 +198,7 @@ def answer_five(
     """
     sent_examples = SentExamples(folder / "five.jsonl")
     sent_examples.write(inputs, config.model_fields, lambda *_: beat())
-    answers, problems = answers_for(config, sent_examples.ids()), Problems()
+    answers, problems = build_collected_answers(config, sent_examples.iterate_ids()), Problems()
     ending = runner.run(
         model, sent_examples.path, limits, take=lambda line: problems.take(answers, line), beat=beat
     )
@@ -204,24 +210,26 @@ def answer_five(
         sentence = ending.sentence
         if ending.limit:
             sentence += f" Limit: {ending.limit}; measured: {ending.measured}."
-        if ending.outcome == Outcome.MODEL_ERROR and (cure := cure_of_log(ending.log)):
-            sentence = f"{sentence.removesuffix(LOG_CURE).rstrip()} {cure}"
+        if ending.outcome == Outcome.MODEL_ERROR and (advice := find_advice_in_log(ending.log)):
+            sentence = f"{sentence.removesuffix(LOG_ADVICE).rstrip()} {advice}"
         raise SubmissionRefused(sentence, ending.outcome, ending.log)
     warning = ""
-    if missing := answers.missing() - answers.unanswered.total():
+    if missing_count := answers.count_missing() - answers.unanswered_counts.total():
         problems.add(
-            f"{missing} of {len(inputs)} examples have no answer. "
-            f"{cure_of_log(ending.log) or ENDED_EARLY_CURE}"
+            f"{missing_count} of {len(inputs)} examples have no answer. "
+            f"{find_advice_in_log(ending.log) or ENDED_EARLY_ADVICE}"
         )
     else:
         try:
-            warning = answers.end()  # odd answers are wrong ones, and no reason to refuse a model
+            warning = (
+                answers.check_missing()
+            )  # odd answers count as wrong, but are no reason to refuse a model
         except InvalidOutput as error:
             problems.add(str(error))
-    problems.check(ending.log)
+    problems.raise_if_any(ending.log)
     if warning:
         ending = replace(ending, warnings=(*ending.warnings, warning))
-    return ending, list(answers.in_order())
+    return ending, list(answers.iterate_in_order())
 
 
 def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[bytes]) -> str:
@@ -231,26 +239,25 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
 
     Returns a warning if a few answers are missing, otherwise "". Raises SubmissionRefused.
     """
-    answers, problems, warning = answers_for(config, uids), Problems(), ""
+    answers, problems, warning = build_collected_answers(config, uids), Problems(), ""
     try:
         for line in lines:
             problems.take(answers, line.rstrip(b"\r\n"))
-    except (InvalidOutput, ArchiveRefused) as error:  # of a file that another evaluator wrote
+    except (InvalidOutput, ArchiveRefused) as error:  # from a file that another evaluator wrote
         problems.add(str(error))
-        problems.check()
+        problems.raise_if_any()
     try:
-        warning = answers.end()
+        warning = answers.check_missing()
     except InvalidOutput as error:
-        answered = zip(uids, answers.in_order(), strict=True)
-        missing = (uid for uid, answer in answered if not answer)
-        problems.add(
-            f"{error} The first without an answer: {', '.join(islice(missing, EXAMPLE_COUNT))}."
-        )
-    problems.check()
+        answers_by_uid = zip(uids, answers.iterate_in_order(), strict=True)
+        unanswered_uids = (uid for uid, answer in answers_by_uid if not answer)
+        first_uids = ", ".join(islice(unanswered_uids, EXAMPLE_COUNT))
+        problems.add(f"{error} The first without an answer: {first_uids}.")
+    problems.raise_if_any()
     return warning
 
 
-def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target: Path) -> str:
+def store_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target: Path) -> str:
     """Check a file of answers, compress it to `target`, and return its SHA-256.
 
     Raises SubmissionRefused.
@@ -258,37 +265,38 @@ def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target
     digest = hashlib.sha256()
     with gzip.open(target, "wb") as compressed_file:
 
-        def lines() -> Iterator[bytes]:
-            for line in answer_lines(config, path):
+        def iterate_lines() -> Iterator[bytes]:
+            for line in iterate_answer_lines(config, path):
                 digest.update(line)
                 compressed_file.write(line)
                 yield line
 
-        check_predictions(config, uids, lines())
+        check_predictions(config, uids, iterate_lines())
     return digest.hexdigest()
 
 
-def find_model(
+def find_runnable_model(
     config: TaskConfig, model: str, runner: str | None, key: str, adapter: str = "jsonl"
 ) -> tuple[Runnable, Runner]:
     """Return the model in a folder, or the image with this name, and its runner.
 
     runner: docker or process; None chooses docker if a container engine answers. key: identifies
-    this run on the engine. Raises SubmissionRefused and NotNow.
+    this run on the engine. adapter: the protocol of an image, one of `Submission.Adapter`. Raises
+    SubmissionRefused and NotNow.
     """
     has_docker = runner != "process" and has_engine()
     if runner == "docker" and not has_docker:
-        raise NotNow(NO_ENGINE)
+        raise NotNow(NO_ENGINE_ADVICE)
     if Path(model).is_dir():
         runnable_model = make_runnable(config, folder=find_model_folder(config, model))
     elif runner == "process":
-        raise SubmissionRefused(f"There is no folder {model}. Images run in Docker only.")
+        raise SubmissionRefused(f"The folder {model} doesn't exist. Images run only in Docker.")
     elif has_docker:
         runnable_model = _find_image(config, model, adapter)
     else:
         raise NotNow(
-            f"There is no folder {model}. If it is an image: no container engine answers. Start "
-            "Docker."
+            f"The folder {model} doesn't exist. If it is an image, start Docker: no container "
+            "engine answers."
         )
     return runnable_model, choose_runner(runnable_model, key, runner)
 
@@ -299,7 +307,7 @@ def find_model_folder(config: TaskConfig, folder: str) -> Path:
     Raises SubmissionRefused.
     """
     try:
-        return check_folder(Path(folder).resolve(), config)
+        return check_model_folder(Path(folder).resolve(), config)
     except MisconfiguredError as error:
         raise SubmissionRefused(str(error)) from None
 
@@ -310,8 +318,8 @@ def _find_image(config: TaskConfig, name: str, adapter: str) -> Runnable:
     try:
         facts = images.inspect_image(name)
     except images.ImageRefused as error:
-        raise SubmissionRefused(f"There is no folder {name}. As an image: {error}") from None
-    if problems := images.check_image(facts):
+        raise SubmissionRefused(f"The folder {name} doesn't exist. As an image: {error}") from None
+    if problems := images.find_image_problems(facts):
         raise SubmissionRefused("\n".join(problems))
     return make_runnable(config, image=facts.id, adapter=adapter)
 
@@ -320,11 +328,12 @@ def _find_image(config: TaskConfig, name: str, adapter: str) -> Runnable:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the report of a check.
+    """Check a model or a file of answers, and print the report.
 
-    Returns 0 if the model or file would be accepted, otherwise 1.
+    Returns 0 if the model or file would be accepted, otherwise 1. arguments: the command-line
+    arguments; None for those of this process.
     """
-    options = _read(arguments)
+    options = _parse_arguments(arguments)
     try:
         if options.look:
             find_model_folder(options.config, options.model)
@@ -333,15 +342,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report = _check_predictions_file(options)
         else:
             report = _check_model(options)
-    except SubmissionRefused as refused:
-        report = _make_report(refused.outcome, str(refused), refused.log)
+    except SubmissionRefused as refusal:
+        report = _make_report(refusal.outcome, str(refusal), refusal.log)
     except NotNow as reason:
         report = _make_report(Outcome.INFRASTRUCTURE, str(reason))
     print(json.dumps(report, ensure_ascii=False))
     return int(not report["ok"])
 
 
-def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="evaluation.isolation.inference.precheck",
         description="Check a model as the server does when it arrives.",
@@ -370,14 +379,14 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.inputs = list(islice(_read_values(options.inputs, "inputs"), EXAMPLE_COUNT))
         options.uids = list(_read_values(options.uids, "id"))
         if options.predictions:
-            options.predictions.open().close()  # says now that it cannot be read
+            options.predictions.open().close()  # fails now if it cannot be read
     except (ConfigError, OSError, ValueError, KeyError, TypeError, InvalidOutput) as error:
         parser.error(f"{type(error).__name__}: {error}")
     return options
 
 
 def _read_values(path: Path | None, key: str) -> Iterator[Any]:
-    """Yield the value of a key from the JSON object in each line of a file."""
+    """Yield the value of a key from the JSON object in each line of a file; none without a file."""
     if path is None:
         return
     for line in filter(bytes.strip, read_lines(path)):
@@ -386,14 +395,16 @@ def _read_values(path: Path | None, key: str) -> Iterator[Any]:
 
 def _check_model(options: argparse.Namespace) -> dict[str, Any]:
     key = f"check-{uuid.uuid4().hex}"
-    model, runner = find_model(options.config, options.model, options.runner, key, options.adapter)
+    model, runner = find_runnable_model(
+        options.config, options.model, options.runner, key, options.adapter
+    )
     with tempfile.TemporaryDirectory() as folder:
-        ending, answers = answer_five(
+        ending, answers = answer_examples(
             options.config,
             model,
             runner,
             options.inputs,
-            Limits.of_machine(options.memory_gib, options.cpus).for_check(),
+            Limits.build_for_machine(options.memory_gib, options.cpus).restrict_for_check(),
             Path(folder),
             lambda: None,
         )
@@ -405,7 +416,7 @@ def _check_model(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_predictions_file(options: argparse.Namespace) -> dict[str, Any]:
-    lines = answer_lines(options.config, options.predictions)
+    lines = iterate_answer_lines(options.config, options.predictions)
     warning = check_predictions(options.config, options.uids, lines)
     return _make_report(Outcome.OK, warnings=list(filter(None, [warning])))
 

@@ -1,1 +1,1 @@
-"""The leases of jobs, their subprocesses and cleanup. Folders that do a job import it."""
+"""The leases of jobs, their subprocesses and cleanup. Packages that run jobs import this one."""

@@ -1,6 +1,6 @@
 """The keys of attempts, which name containers and folders, so that `cleanup` finds orphans.
 
-And of its examples, where somebody else's machine answers them.
+If a submitter's own machine answers, the ids of the attempt's examples are also made here.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from evaluation.isolation.inference.exchange import SentExamples
 from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 
 TEMPORARY_PREFIX = "dynabench-run-"
-HAND_RUN = "hand"  # in place of a run's id: no row tells whether it still runs
+MANUAL_RUN = "hand"  # in place of a run's id, because no row says whether it still runs
 JOB_MODELS = (EvaluationRun, Submission, PracticeRun, CustomMetric)
-"""The jobs that have containers."""
+"""The models of jobs that have containers."""
 MAX_RUN_TIME = timedelta(days=1)  # longer than any run
 SECOND_WORKER_DIVISOR = 10
 
 
-def installation_key() -> str:
+def get_installation_key() -> str:
     """Return this installation's key.
 
     It distinguishes the installation's containers from those of other installations and of tests.
@@ -36,21 +36,27 @@ def installation_key() -> str:
     return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
-def container_key(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
+def build_container_key(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
     """Return the key of a claimed job's container, which is unique to this attempt."""
     assert job.lease_token is not None  # a claimed job has a lease
-    return f"{installation_key()}-{job.pk.hex}-{job.lease_token.hex}"
+    return f"{get_installation_key()}-{job.pk.hex}-{job.lease_token.hex}"
 
 
-def make_hand_run_key() -> str:
-    """Return the key of a container that belongs to no job; it may exist for MAX_RUN_TIME."""
-    return f"{installation_key()}-{HAND_RUN}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
+def make_manual_run_key() -> str:
+    """Return the key of a container that belongs to no job.
+
+    Cleanup removes the container after MAX_RUN_TIME.
+    """
+    return f"{get_installation_key()}-{MANUAL_RUN}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
 
 
-def is_needed(key: str) -> bool:
-    """Return whether the attempt with this key still has its lease."""
-    run, attempt = key.split("-")[1:3]  # shards and keys by hand have more parts
-    if run == HAND_RUN:
+def is_attempt_current(key: str) -> bool:
+    """Return whether the attempt with this key still has its lease.
+
+    A key of `make_manual_run_key` counts as current for MAX_RUN_TIME.
+    """
+    run, attempt = key.split("-")[1:3]  # shards and manual keys have more parts
+    if run == MANUAL_RUN:
         return time.time() - int(attempt) < MAX_RUN_TIME.total_seconds()
     lease_conditions = {
         "pk": uuid.UUID(run),
@@ -58,7 +64,9 @@ def is_needed(key: str) -> bool:
         "lease_token": uuid.UUID(attempt),
         "lease_until__gte": timezone.now(),
     }
-    return any(kind._default_manager.filter(**lease_conditions).exists() for kind in JOB_MODELS)
+    return any(
+        job_model._default_manager.filter(**lease_conditions).exists() for job_model in JOB_MODELS
+    )
 
 
 def choose_tenth(lease_token: uuid.UUID, size: int) -> list[bool]:
@@ -67,15 +75,18 @@ def choose_tenth(lease_token: uuid.UUID, size: int) -> list[bool]:
     The choice is the same at each call. The first machine, which has the lease, cannot predict it.
     """
     seed = salted_hmac("dynabench.second-worker", lease_token.hex, algorithm="sha256").digest()
-    # Seeded by the lease and the site's secret: the same at each call, and nobody else's to guess.
-    drawn = set(random.Random(seed).sample(range(size), -(-size // SECOND_WORKER_DIVISOR)))
-    return [place in drawn for place in range(size)]
+    # Seeded by the lease and the site's secret: constant, but unpredictable for others.
+    drawn_positions = set(
+        random.Random(seed).sample(range(size), -(-size // SECOND_WORKER_DIVISOR))
+    )
+    return [position in drawn_positions for position in range(size)]
 
 
-def sent_examples_of(lease_token: uuid.UUID, path: Path, size: int = 0) -> SentExamples:
+def build_sent_examples(lease_token: uuid.UUID, path: Path, size: int = 0) -> SentExamples:
     """Return the examples of an attempt on a submitter's own machine.
 
-    Each call gives the same ids.
+    Every call with the same lease token gives the same ids. path: the file of the examples. size:
+    the number of examples; needed only if the file is not written and only ids are read.
     """
     key = salted_hmac("dynabench.manage-worker", lease_token.hex, algorithm="sha256").digest()[:16]
     return SentExamples(path, key=key, size=size)

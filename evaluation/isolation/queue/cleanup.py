@@ -1,4 +1,4 @@
-"""The removal of what killed workers leave: containers and temporary folders; and old uploads."""
+"""Remove what killed workers leave: containers, images, files, folders. Also purge old uploads."""
 
 import logging
 import shutil
@@ -11,29 +11,29 @@ from django.core.files.storage import default_storage
 from django.db.models import Q
 from django.utils import timezone
 
-from core.files.storage.disk import remove_abandoned
-from core.files.storage.stored import files_in, folders_in
-from core.periodic import each_sweep
+from core.files.storage.disk import remove_abandoned_folders
+from core.files.storage.stored import list_files, list_folders
+from core.periodic import register_sweep
 from evaluation.isolation.queue.attempt_keys import (
     MAX_RUN_TIME,
     TEMPORARY_PREFIX,
-    installation_key,
-    is_needed,
+    get_installation_key,
+    is_attempt_current,
 )
 from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.engine import EngineError
-from evaluation.isolation.sandbox.images import remove_nameless
+from evaluation.isolation.sandbox.images import remove_unnamed_images
 from evaluation.isolation.uploads.chunked import purge_old_uploads
-from evaluation.kinds import kind_names
+from evaluation.kinds import list_kind_names
 from evaluation.models import EvaluationSetVersion, Submission
-from evaluation.models.evaluation_sets import SETS
-from evaluation.models.jobs import UNFINISHED
+from evaluation.models.evaluation_sets import SETS_FOLDER
+from evaluation.models.jobs import UNFINISHED_STATES
 
 logger = logging.getLogger(__name__)
 
 
-@each_sweep(why="Dead workers leave containers, images and files behind.")
-def tidy() -> int:
+@register_sweep(why="Dead workers leave containers, images and files behind.")
+def remove_leftovers() -> int:
     """Remove unneeded containers, images, folders, files and uploads; return how many.
 
     Covers this machine and the storage.
@@ -42,8 +42,8 @@ def tidy() -> int:
         _remove_containers()
         + _remove_images()
         + _remove_folders()
-        + _remove_set_files()
-        + remove_abandoned()
+        + _remove_orphaned_set_files()
+        + remove_abandoned_folders()
         + purge_old_uploads()
     )
 
@@ -55,13 +55,13 @@ def _remove_containers() -> int:
     """
     removed_count = 0
     try:
-        for container in containers.list_ours(installation_key()):
-            if not is_needed(container.key):
+        for container in containers.list_own_containers(get_installation_key()):
+            if not is_attempt_current(container.key):
                 containers.remove_container(container.name)
                 logger.warning("Removed the container %s: no worker has its run.", container.name)
                 removed_count += 1
     except EngineError:
-        pass  # no engine here, or it is down: nothing runs on it
+        pass  # no engine here, or it is down, so nothing runs on it
     return removed_count
 
 
@@ -70,19 +70,21 @@ def _remove_images() -> int:
 
     Takes no lock.
     """
-    images = kind_names(lambda kind: kind.is_image)
-    submissions = Submission.objects.filter(kind__in=images).exclude(digest="")
-    under_way = (
-        Q(state__in=UNFINISHED)
-        | Q(runs__state__in=UNFINISHED)
-        | Q(practice_runs__state__in=UNFINISHED)
+    image_kinds = list_kind_names(lambda kind: kind.is_image)
+    submissions = Submission.objects.filter(kind__in=image_kinds).exclude(digest="")
+    unfinished_submissions = (
+        Q(state__in=UNFINISHED_STATES)
+        | Q(runs__state__in=UNFINISHED_STATES)
+        | Q(practice_runs__state__in=UNFINISHED_STATES)
     )
-    needed_digests = set(submissions.filter(under_way).values_list("digest", flat=True))
+    needed_digests = set(
+        submissions.filter(unfinished_submissions).values_list("digest", flat=True)
+    )
     idle_digests = set(submissions.values_list("digest", flat=True)) - needed_digests
-    if not idle_digests:  # called every half minute: the engine is not asked for nothing
+    if not idle_digests:  # called every half minute, so avoid needless calls to the engine
         return 0
     try:
-        removed_ids = remove_nameless(idle_digests)
+        removed_ids = remove_unnamed_images(idle_digests)
     except EngineError:
         return 0
     return len(removed_ids)
@@ -96,13 +98,13 @@ def _remove_folders() -> int:
     oldest_time, removed_count = time.time() - MAX_RUN_TIME.total_seconds(), 0
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY_PREFIX}*"):
         with suppress(FileNotFoundError):  # its run has just ended
-            if folder.stat().st_mtime < oldest_time:  # a run that lives writes into its folder
+            if folder.stat().st_mtime < oldest_time:  # a live run writes into its folder
                 shutil.rmtree(folder, ignore_errors=True)
                 removed_count += 1
     return removed_count
 
 
-def _remove_set_files() -> int:
+def _remove_orphaned_set_files() -> int:
     """Remove files of evaluation sets that belong to no version; return how many.
 
     Such files remain when a process is killed while it makes a version. Takes no lock.
@@ -110,10 +112,10 @@ def _remove_set_files() -> int:
     named_paths = set()
     for inputs, gold in EvaluationSetVersion.objects.values_list("inputs", "gold"):
         named_paths |= {inputs, gold}
-    # Only old ones: a version that is being made has its files before its row.
+    # Only old ones, because a new version has its files before its row.
     oldest_time, removed_count = timezone.now() - MAX_RUN_TIME, 0
-    for folder in folders_in(SETS):
-        for path in files_in(f"{SETS}/{folder}"):
+    for folder in list_folders(SETS_FOLDER):
+        for path in list_files(f"{SETS_FOLDER}/{folder}"):
             with suppress(FileNotFoundError):  # another worker was first
                 if (
                     path not in named_paths

@@ -1,4 +1,4 @@
-"""The lifecycle of every job: what becomes of a claimed one when its work ends or fails.
+"""The lifecycle of every job: its next state when its work ends or fails.
 
 docs/architecture.md draws the states. `leases` has the conditional updates that change them, and
 the sweep that finds jobs whose worker died.
@@ -14,28 +14,28 @@ from evaluation.contract import AttemptFailed, ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
 from evaluation.models import Job
-from serving.hub import HubAwayError
+from serving.hub import HubUnavailableError
 
 logger = logging.getLogger(__name__)
 J = TypeVar("J", bound=Job)
-Work = Callable[[J, Heartbeat], None]
+WorkFunction = Callable[[J, Heartbeat], None]
 """A function that does a claimed job and ends it by `leases.finish_job`, or raises an error."""
 
 
-def do_claimed(job: J | None, do: Callable[[J], None]) -> J | None:
+def do_claimed_job(job: J | None, work: Callable[[J], None]) -> J | None:
     """Do a claimed job, if there is one, and return it.
 
     If the lease is lost, only a warning is logged: another worker has the job, or it was ended.
     """
     if job is not None:
         try:
-            do(job)
+            work(job)
         except LeaseLost as lost:
             logger.warning("%s", lost)
     return job
 
 
-def carry_through(job: J, work: Work[J]) -> None:
+def do_job_work(job: J, work: WorkFunction[J]) -> None:
     """Do the work of a claimed job. If it raises an error, change the job's state accordingly.
 
     That change waits while the database is away, for as long as the lease would have lasted.
@@ -47,10 +47,10 @@ def carry_through(job: J, work: Work[J]) -> None:
     except LeaseLost:
         raise
     except Exception as error:
-        heartbeat.patiently(partial(end_stopped, job, error))
+        heartbeat.call_patiently(partial(end_stopped_job, job, error))
 
 
-def end_stopped(job: Job, error: Exception) -> None:
+def end_stopped_job(job: Job, error: Exception) -> None:
     """Queue a job again or fail it, depending on the error that stopped it. Raises LeaseLost.
 
     1. NotNow: the job waits, and the attempt does not count.
@@ -62,16 +62,16 @@ def end_stopped(job: Job, error: Exception) -> None:
     match error:
         case NotNow() | Unavailable():
             seconds = getattr(error, "seconds", None)
-            leases.wait(job, str(error), seconds)
+            leases.postpone_job(job, str(error), seconds)
         case ServerAway():
-            leases.wait_for_others(job, str(error), has_answered=error.has_answered)
-        case HubAwayError():
-            leases.wait_for_others(job, str(error))
+            leases.wait_for_server(job, str(error), has_answered=error.has_answered)
+        case HubUnavailableError():
+            leases.wait_for_server(job, str(error))
         case ImpossibleJob():
-            leases.fail(job, str(error), **error.columns)
+            leases.fail_job(job, str(error), **error.columns)
         case AttemptFailed():
-            leases.try_again(job, str(error))
+            leases.retry_job(job, str(error))
         case _:
             logger.error("%s", job, exc_info=error)
             message = f"The platform failed ({type(error).__name__}). The worker's log says more."
-            leases.try_again(job, message)
+            leases.retry_job(job, message)

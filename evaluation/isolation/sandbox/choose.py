@@ -1,13 +1,13 @@
-"""The choice of a runner for a model. Docker's library is imported only where it is installed."""
+"""Choose the runner of a model. Docker's library is imported only where it is installed."""
 
 from collections.abc import Callable
 
-from core.env import env_bool
+from core.env import read_env_bool
 from evaluation.contract import NotNow, Runnable
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.sandbox.process import ProcessRunner
 
-NO_ENGINE = "It waits for a worker with a container engine (Docker)."
+NO_ENGINE_MESSAGE = "It waits for a worker with a container engine (Docker)."
 
 
 class NoEngine(NotNow):
@@ -23,26 +23,26 @@ def has_engine() -> bool:
     return engine.find_engine() is not None
 
 
-def is_required() -> bool:
+def is_sandbox_required() -> bool:
     """Return whether this site runs submitted models only in the sandbox."""
-    return env_bool("SANDBOX_REQUIRED")
+    return read_env_bool("SANDBOX_REQUIRED")
 
 
 def choose_runner(
     model: Runnable, key: str, name: str | None = None, read_more: Callable[[], bytes] | None = None
 ) -> Runner:
-    """Return the runner named `docker` or `process`; None chooses the sandbox if an engine answers.
+    """Return the runner with this name, `docker` or `process`; without a name, choose one.
 
-    key: identifies this attempt in the sandbox. Folders of weights contain no code. Without an
-    engine, or without the image in which they run, our own process reads them, unless the site
-    requires the sandbox. read_more: returns further examples, with the name `docker` only; see
-    `DockerRunner`. Raises NoEngine.
+    The sandbox is chosen if an engine answers. Folders of weights contain no code. So without an
+    engine, or without the image in which they run, a process of ours reads them, unless the site
+    requires the sandbox. key: identifies this attempt in the sandbox. read_more: see
+    `DockerRunner`; only with the name `docker`. Raises NoEngine.
     """
     if name != "process" and has_engine():
         from evaluation.isolation.sandbox import containers, images
 
         if name or model.image or model.gpu or images.has_image(containers.RUNTIME_IMAGE):
             return containers.DockerRunner(key, read_more)
-    if model.image or model.gpu or name == "docker" or is_required():
-        raise NoEngine(NO_ENGINE)
+    if model.image or model.gpu or name == "docker" or is_sandbox_required():
+        raise NoEngine(NO_ENGINE_MESSAGE)
     return ProcessRunner()

@@ -1,4 +1,4 @@
-"""The Docker engine of this machine."""
+"""Connect to the Docker engine of this machine."""
 
 from contextlib import closing
 from typing import NamedTuple
@@ -16,14 +16,14 @@ class Engine(NamedTuple):
 
     version: str
     cgroup: str  # "1" or "2"
-    arch: str  # as images name it: amd64, arm64
+    arch: str  # as in the names of images: amd64, arm64
     has_runsc: bool
     has_seccomp: bool
     cpus: int
-    root: str  # where it keeps images
+    root: str  # the folder of its images
 
 
-def connect() -> docker.DockerClient:
+def connect_to_engine() -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST names. Raises one of EngineError."""
     return docker.from_env(timeout=CALL_SECONDS)
 
@@ -31,7 +31,7 @@ def connect() -> docker.DockerClient:
 def find_engine() -> Engine | None:
     """Return what the engine reports about itself; None if no engine answers."""
     try:
-        with closing(connect()) as client:
+        with closing(connect_to_engine()) as client:
             version, info = client.version(), client.info()
     except EngineError:
         return None

@@ -1,4 +1,4 @@
-"""Submitted images: loading or pulling them onto the engine, and checking them."""
+"""Load or pull submitted images onto the engine, and check them."""
 
 import json
 import re
@@ -16,14 +16,16 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.models.images import Image
 
-from core.files.damage import damage_of
-from evaluation.contract import GIB, MIB, Beat, ServerAway
-from evaluation.isolation.sandbox.engine import connect
-from evaluation.isolation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES
+from core.files.damage import describe_damage
+from evaluation.contract import GIB, MIB, BeatCallback, ServerAway
+from evaluation.isolation.sandbox.engine import connect_to_engine
+from evaluation.isolation.sandbox.limits import MAX_IMAGE_BYTES, SPARE_BYTES
 from tasks.targets.endpoints.addresses import is_permitted
 
-NAME_KEYS = re.compile(r"^(io\.containerd\.image\.name|org\.opencontainers\.image\.ref\.name)$")
-PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
+NAME_KEY_PATTERN = re.compile(
+    r"^(io\.containerd\.image\.name|org\.opencontainers\.image\.ref\.name)$"
+)
+PINNED_PATTERN = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 
 
 class ImageRefused(Exception):
@@ -33,48 +35,52 @@ class ImageRefused(Exception):
 class RegistryAway(ServerAway):
     """Raised when a registry does not answer, fails or asks us to retry later.
 
-    The message names it.
+    The message names the registry.
     """
 
 
-REGISTRY_FAILURE = re.compile(
+REGISTRY_FAILURE_PATTERN = re.compile(
     r"no such host|time.?out|timed out|connection (refused|reset)|\bEOF\b|misbehaving|unreachable"
     r"|toomanyrequests|too many requests|rate limit|deadline exceeded|temporary|\b50\d\b",
     re.IGNORECASE,
 )
-"""Words of an engine about a registry that fails; they come before a no."""
-REGISTRY_REFUSAL = re.compile(
+"""Matches an engine's message about a registry that fails. Takes precedence over a refusal."""
+REGISTRY_REFUSAL_PATTERN = re.compile(
     r"not found|unknown|denied|unauthorized|authorization failed|forbidden|no basic auth"
     r"|no matching manifest|not supported|unsupported|invalid reference|does not match",
     re.IGNORECASE,
 )
-"""Words of an engine about a registry's definite no."""
-UNKNOWN_HOST = re.compile(r"no such host", re.IGNORECASE)
+"""Matches an engine's message about a registry's definite refusal."""
+UNKNOWN_HOST_PATTERN = re.compile(r"no such host", re.IGNORECASE)
 
 
-def pull_failure(name: str, message: str) -> Exception:
+def build_pull_error(name: str, message: str) -> Exception:
     """Return ImageRefused for a registry's definite refusal, RegistryAway for its failure.
 
     message: the engine's error message, which is all that it reports of the registry's answer.
     """
-    words = " ".join(message.split())[:300]
-    about = message.replace(name, "")  # an image may be called "denied"
-    if REGISTRY_REFUSAL.search(about) and not REGISTRY_FAILURE.search(about):
+    engine_message = " ".join(message.split())[:300]
+    nameless_message = message.replace(name, "")  # an image may be called "denied"
+    if REGISTRY_REFUSAL_PATTERN.search(nameless_message) and not REGISTRY_FAILURE_PATTERN.search(
+        nameless_message
+    ):
         return ImageRefused(
-            f"The image cannot be pulled: {words}. Check its name and digest. Everybody must be "
-            "able to read it: the site sends no password to a registry."
+            f"The image cannot be pulled: {engine_message}. Check its name and digest. The image "
+            "must be public, because the site sends no password to a registry."
         )
     hint = ""
-    if UNKNOWN_HOST.search(message):
+    if UNKNOWN_HOST_PATTERN.search(message):
         hint = " Check the name of the registry."
-    return RegistryAway(f"The registry of {name} does not give the image now: {words}.{hint}")
+    return RegistryAway(
+        f"The registry of {name} does not give the image now: {engine_message}.{hint}"
+    )
 
 
 class ImageFacts(NamedTuple):
     """What an image declares, and the architecture of the engine that will run it."""
 
     id: str
-    size: int  # bytes, unpacked
+    size: int  # size in bytes when unpacked
     system: str  # linux, windows
     arch: str  # amd64, arm64
     engine_arch: str
@@ -84,7 +90,7 @@ class ImageFacts(NamedTuple):
 
 def inspect_image(reference: str) -> ImageFacts:
     """Return the facts of an image on this engine. Raises ImageRefused and EngineError."""
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         image = _find_image(client, reference)
         arch = client.version()["Arch"]
     attrs = image.attrs
@@ -101,7 +107,7 @@ def inspect_image(reference: str) -> ImageFacts:
     )
 
 
-def check_image(facts: ImageFacts) -> list[str]:
+def find_image_problems(facts: ImageFacts) -> list[str]:
     """Return the reasons why an image may not be run, with corrections; empty if it may be run."""
     problems = []
     if (facts.system, facts.arch) != ("linux", facts.engine_arch):
@@ -116,35 +122,35 @@ def check_image(facts: ImageFacts) -> list[str]:
             f"The image declares volumes ({', '.join(sorted(facts.volumes))}). Take the VOLUME "
             "lines out: nothing but /tmp can be written to."
         )
-    if facts.size > IMAGE_BYTES:
+    if facts.size > MAX_IMAGE_BYTES:
         problems.append(
             f"The image takes {facts.size / GIB:.1f} GiB unpacked; at most "
-            f"{IMAGE_BYTES / GIB:g} GiB are allowed. Leave out what the model does not need."
+            f"{MAX_IMAGE_BYTES / GIB:g} GiB are allowed. Leave out what the model does not need."
         )
     return problems
 
 
-def has_image(id: str) -> bool:
+def has_image(image_id: str) -> bool:
     """Return whether the engine has an image with this id. Raises EngineError."""
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         try:
-            client.images.get(id)
+            client.images.get(image_id)
         except ImageNotFound:
             return False
     return True
 
 
-def remove_nameless(ids: Collection[str]) -> list[str]:
-    """Remove those of the images that have no name from this engine; return their ids.
+def remove_unnamed_images(image_ids: Collection[str]) -> list[str]:
+    """Remove the images from this engine unless they have a name; return the removed ids.
 
     A named image belongs to the operator, even if somebody submitted the same one. Raises
     EngineError.
     """
     removed_ids = []
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         for image in client.images.list():
-            if image.id in ids and not image.tags:
-                with suppress(APIError):  # a container has it
+            if image.id in image_ids and not image.tags:
+                with suppress(APIError):  # a container uses it
                     client.images.remove(image.id)
                     removed_ids.append(str(image.id))
     return removed_ids
@@ -156,27 +162,27 @@ def load_image(archive: Path) -> str:
     The image's names are removed, because one could replace the runtime image, in which others'
     models run. Raises ImageRefused and EngineError.
     """
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         try:
             images = client.images.load(_strip_names(archive))
         except (tarfile.TarError, EOFError, ValueError, KeyError) as error:
             raise ImageRefused(
-                f"The file is no archive of `docker save`: {damage_of(error)}."
+                f"The file isn't an archive of `docker save`: {describe_damage(error)}."
             ) from None
         except docker.errors.ImageLoadError as error:
             raise ImageRefused(f"The engine cannot load the image: {error}") from None
     if len(images) != 1:
-        raise ImageRefused(f"The archive holds {len(images)} images. Save one alone.")
+        raise ImageRefused(f"The archive contains {len(images)} images. Save only one.")
     return str(images[0].id)
 
 
-def save_image(id: str) -> Iterator[bytes]:
+def stream_image(image_id: str) -> Iterator[bytes]:
     """Yield the bytes of an image of this engine, as `docker save` writes it.
 
     Raises EngineError.
     """
-    with closing(connect()) as client:
-        yield from client.api.get_image(id)
+    with closing(connect_to_engine()) as client:
+        yield from client.api.get_image(image_id)
 
 
 def _strip_names(archive: Path) -> Iterator[bytes]:
@@ -194,11 +200,11 @@ def _strip_names(archive: Path) -> Iterator[bytes]:
                 content = None
             else:
                 data = b""
-            # Rewritten by hand, in pieces: an image of gigabytes goes to the engine as it is read.
+            # Rewritten piece by piece, so that an image of gigabytes is streamed to the engine.
             yield member.tobuf()
             yield data
-            while content and (part := content.read(MIB)):
-                yield part
+            while content and (block := content.read(MIB)):
+                yield block
             if member.isreg():  # tar fills the last block of a file with zeros
                 yield bytes(-member.size % tarfile.BLOCKSIZE)
     yield bytes(2 * tarfile.BLOCKSIZE)  # the end of a tar archive
@@ -210,29 +216,31 @@ def _strip_manifest_names(value: Any) -> Any:
         return list(map(_strip_manifest_names, value))
     if not isinstance(value, dict):
         return value
-    nameless: dict[str, Any] = {}
-    for key, inner in value.items():
-        if key == "RepoTags":  # docker needs the key
-            nameless[key] = []
-        elif not NAME_KEYS.match(key):
-            nameless[key] = _strip_manifest_names(inner)
-    return nameless
+    nameless_entries: dict[str, Any] = {}
+    for key, entry in value.items():
+        if key == "RepoTags":  # Docker needs the key
+            nameless_entries[key] = []
+        elif not NAME_KEY_PATTERN.match(key):
+            nameless_entries[key] = _strip_manifest_names(entry)
+    return nameless_entries
 
 
-def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = lambda: None) -> str:
+def pull_image(
+    reference: str, private_hosts: Iterable[str] = (), beat: BeatCallback = lambda: None
+) -> str:
     """Pull an image by its digest (`name@sha256:…`) and return its id.
 
     private_hosts: registries that may be at private addresses. Stops if the layers are too large,
     if the disk fills up, or if `beat` raises. Raises ImageRefused, RegistryAway and EngineError.
     """
-    reference_match = PINNED.fullmatch(reference)
+    reference_match = PINNED_PATTERN.fullmatch(reference)
     if not reference_match:
         raise ImageRefused(
-            f"{reference} names no digest. Write NAME@sha256:…, as `docker images --digests` "
-            "shows it: a tag may stand for something else tomorrow."
+            f"{reference} has no digest. Write NAME@sha256:…, as `docker images --digests` shows "
+            "it, because a tag can point to another image later."
         )
     _check_registry(reference_match["name"], tuple(private_hosts))
-    with closing(connect()) as client:
+    with closing(connect_to_engine()) as client:
         root = client.info()["DockerRootDir"]
         sizes: dict[str, int] = {}
         try:
@@ -240,35 +248,35 @@ def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = l
                 reference_match["name"], tag=reference_match["digest"], stream=True, decode=True
             )
             with closing(messages):
-                for message in messages:  # one for each piece, so the pull ends soon after `beat`
+                for message in messages:  # one per piece, so `beat` can stop the pull soon
                     beat()
                     if "error" in message:
-                        raise pull_failure(reference_match["name"], str(message["error"]))
+                        raise build_pull_error(reference_match["name"], str(message["error"]))
                     detail = message.get("progressDetail") or {}
                     sizes[message.get("id", "")] = detail.get("total", 0)
-                    _check_room(sum(sizes.values()), root)
+                    _check_disk_space(sum(sizes.values()), root)
         except APIError as error:
-            raise pull_failure(reference_match["name"], str(error.explanation)) from None
+            raise build_pull_error(reference_match["name"], str(error.explanation)) from None
         return str(_find_image(client, reference).id)
 
 
 def _check_registry(name: str, allowed_hosts: tuple[str, ...]) -> None:
     """Raise ImageRefused if an image's registry is at a private address that is not allowed."""
-    first, slash, _ = name.partition("/")
-    host = urlsplit(f"//{first}").hostname or ""
-    if not slash or not (host == "localhost" or "." in first or ":" in first):
+    registry, slash, _ = name.partition("/")
+    host = urlsplit(f"//{registry}").hostname or ""
+    if not slash or not (host == "localhost" or "." in registry or ":" in registry):
         return  # the engine's own default
-    with suppress(socket.gaierror):  # perhaps the engine knows the host, by a proxy
-        for found_address in socket.getaddrinfo(host, None):
-            address = found_address[4][0]
+    with suppress(socket.gaierror):  # perhaps the engine reaches the host through a proxy
+        for address_info in socket.getaddrinfo(host, None):
+            address = address_info[4][0]
             if not is_permitted(host, ip_address(address), allowed_hosts):
                 raise ImageRefused(f"The registry {host} is at a private address.")
 
 
-def _check_room(size: int, root: str) -> None:
+def _check_disk_space(size: int, root: str) -> None:
     """Raise ImageRefused if an image is too large, DockerException if the disk is nearly full."""
-    if size > IMAGE_BYTES:
-        raise ImageRefused(f"The image is larger than {IMAGE_BYTES / GIB:g} GiB.")
+    if size > MAX_IMAGE_BYTES:
+        raise ImageRefused(f"The image is larger than {MAX_IMAGE_BYTES / GIB:g} GiB.")
     if Path(root).exists() and shutil.disk_usage(root).free < SPARE_BYTES:
         raise DockerException(f"{root} is nearly full")
 

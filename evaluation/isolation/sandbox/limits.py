@@ -1,7 +1,7 @@
-"""Every limit of a model's run, and how containers, processes and endpoints enforce it.
+"""The limits of a model's run, and how containers, processes and endpoints enforce them.
 
 To add a limit, add a field to `Limits` and its rule: an option of containers, a resource limit of
-processes, or a check of the watch. Pure.
+processes, or a check by the monitor. Pure.
 """
 
 import math
@@ -13,17 +13,17 @@ from typing import Any
 from evaluation.contract import GIB, MIB, Ending, Outcome
 
 SCRATCH_MOUNT = "rw,noexec,nosuid,nodev,size={},nr_inodes={},mode=1777"
-GVISOR_PROCESSES = 1024  # its own threads count too
-PROCESS_FILES = 1024  # open at once, of a process without a container
-PROCESS_SLACK_BYTES = 4 * GIB  # of address space that libraries and threads reserve and never use
-PROCESS_NICE = 10  # the site on the same machine goes first
-CHECK_SECONDS = 300.0  # for five examples: most of it loads a large model from a cold disk
-IMAGE_BYTES = 16 * GIB  # of an image, unpacked
-SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
+GVISOR_PROCESSES = 1024  # includes its own threads
+PROCESS_FILES = 1024  # open at once, for a process without a container
+PROCESS_SLACK_BYTES = 4 * GIB  # of reserved but unused address space
+PROCESS_NICE = 10  # the site on the same machine has priority
+CHECK_SECONDS = 300.0  # for five examples; most of it is for loading a large model from disk
+MAX_IMAGE_BYTES = 16 * GIB  # for an unpacked image
+SPARE_BYTES = 5 * GIB  # of the engine's disk, which images may not use
 
 
 class LimitExceeded(Exception):
-    """Raised when a run exceeds a limit, with the ending that follows."""
+    """Raised when a run exceeds a limit. `ending` is the ending that follows."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.sentence)
@@ -42,19 +42,19 @@ class Limits:
     cpus: float = 2.0
     processes: int = 256
     open_files: int = 4096
-    scratch_bytes: int = 256 * MIB  # of /tmp
+    scratch_bytes: int = 256 * MIB  # for /tmp
     scratch_files: int = 16384
-    shared_bytes: int = 64 * MIB  # of /dev/shm
-    output_bytes: int = 256 * MIB  # of all answers
-    line_bytes: int = MIB  # of one answer
-    log_bytes: int = 64 * 1024  # kept of the log's end
+    shared_bytes: int = 64 * MIB  # for /dev/shm
+    output_bytes: int = 256 * MIB  # for all answers
+    line_bytes: int = MIB  # for one answer
+    log_bytes: int = 64 * 1024  # of the end of the log
 
     @classmethod
-    def of_machine(cls, memory_gib: int, cpus: float, seconds: float = 3600.0) -> "Limits":
-        """Return the limits that an installation sets for a whole set."""
+    def build_for_machine(cls, memory_gib: int, cpus: float, seconds: float = 3600.0) -> "Limits":
+        """Return the limits for a whole set, with an installation's memory, processors and time."""
         return cls(seconds=seconds, memory_bytes=memory_gib * GIB, cpus=cpus)
 
-    def for_check(self) -> "Limits":
+    def restrict_for_check(self) -> "Limits":
         """Return these limits reduced for answering five examples."""
         return replace(self, seconds=CHECK_SECONDS, output_bytes=MIB)
 
@@ -63,7 +63,7 @@ class Limits:
         """The number of threads that can work at the same time."""
         return math.ceil(self.cpus)
 
-    def of_container(
+    def list_container_options(
         self, scratch: str, volumes: Collection[str], *, is_gvisor: bool
     ) -> dict[str, Any]:
         """Return the arguments of Docker's `containers.create` that enforce the limits.
@@ -77,7 +77,7 @@ class Limits:
             # With runc, nproc would count the processes of all containers of this user.
             ulimits["nproc"] = self.processes
             processes = max(self.processes, GVISOR_PROCESSES)
-        # An empty file system over each volume, which would otherwise be a folder of the host.
+        # An empty file system for each volume, which would otherwise be a folder of the host.
         mounts = dict.fromkeys(volumes, "ro,size=4k,mode=555")
         mounts[scratch] = SCRATCH_MOUNT.format(self.scratch_bytes, self.scratch_files)
         return {
@@ -85,16 +85,18 @@ class Limits:
             "shm_size": self.shared_bytes,
             "pids_limit": processes,
             "mem_limit": self.memory_bytes,
-            "memswap_limit": self.memory_bytes,  # as much as memory: no swap
+            "memswap_limit": self.memory_bytes,  # equal to memory: no swap
             "nano_cpus": int(self.cpus * 1e9),
-            "ulimits": [{"name": name, "soft": n, "hard": n} for name, n in ulimits.items()],
-            "oom_score_adj": 500,  # before anything of the host
+            "ulimits": [
+                {"name": name, "soft": limit, "hard": limit} for name, limit in ulimits.items()
+            ],
+            "oom_score_adj": 500,  # killed before any process of the host
         }
 
-    def of_process(self) -> Mapping[int, int]:
+    def list_process_limits(self) -> Mapping[int, int]:
         """Return the resource limits of a process.
 
-        `check_use` stops a model before it reaches them.
+        `check_usage` stops a model before it reaches them.
         """
         return {
             resource.RLIMIT_AS: self.memory_bytes + PROCESS_SLACK_BYTES,
@@ -116,13 +118,13 @@ class Limits:
                 )
             )
 
-    def check_use(self, *, seconds: float, memory_bytes: int, answers: int) -> None:
+    def check_usage(self, *, seconds: float, memory_bytes: int, answers: int) -> None:
         """Raise LimitExceeded if the model has used too much time or memory.
 
         memory_bytes: 0 if the kernel enforces the memory limit.
         """
         if memory_bytes > self.memory_bytes:
-            raise LimitExceeded(self.oom(answers))
+            raise LimitExceeded(self.build_oom_ending(answers))
         if seconds >= self.seconds:
             raise LimitExceeded(
                 Ending(
@@ -134,7 +136,7 @@ class Limits:
                 )
             )
 
-    def oom(self, answers: int) -> Ending:
+    def build_oom_ending(self, answers: int) -> Ending:
         """Return the ending of a model that exceeded its memory limit."""
         return Ending(
             Outcome.OOM,
@@ -146,7 +148,7 @@ class Limits:
 
 
 def _format_size(size: int) -> str:
-    """Return a number of bytes as text: `_size(2**30)` is "1 GiB"."""
+    """Return a number of bytes as text: `_format_size(2**30)` is "1 GiB"."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
         if size >= unit:
             return f"{size / unit:.4g} {name}"
@@ -155,15 +157,15 @@ def _format_size(size: int) -> str:
 
 @dataclass(frozen=True)
 class CallLimits:
-    """The size, number, duration and retries of calls to an endpoint."""
+    """The limits on the size, number, duration and retries of calls to an endpoint."""
 
     examples: int = 16  # in one call
-    at_once: int = 4
+    concurrent_calls: int = 4
     seconds: float = 60.0  # for one call
-    attempts: int = 5  # of a failing call; answers of "come later" do not count
-    longest_wait_seconds: float = 3600.0  # that an answer of "come later" may ask for
-    doublings: int = 6  # of the wait, which begins with two seconds
+    attempts: int = 5  # of a failing call; “retry later” does not count
+    longest_wait_seconds: float = 3600.0  # that a “retry later” may ask for
+    doublings: int = 6  # of the wait, which starts at two seconds
 
 
-CALLS = CallLimits()
-CHAT_CALLS = CallLimits(examples=1, at_once=8)
+CALL_LIMITS = CallLimits()
+CHAT_CALL_LIMITS = CallLimits(examples=1, concurrent_calls=8)

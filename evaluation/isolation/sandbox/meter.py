@@ -1,4 +1,4 @@
-"""The meter of tokens, price and latency of a run at an endpoint. Pure."""
+"""Measure the tokens, price and latency of a run at an endpoint. Pure."""
 
 import threading
 from array import array
@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.isolation.sandbox.limits import LimitExceeded
-from evaluation.isolation.sandbox.usage import Latency, latency_of
+from evaluation.isolation.sandbox.usage import Latency, compute_latency
 from tasks.targets.endpoints.base import Usage as Tokens
-from tasks.targets.endpoints.base import misconfigured
+from tasks.targets.endpoints.base import build_misconfigured_error
 
 MILLION = 1_000_000
 
 
 class Meter:
-    """The tokens, cost and latency of one run. Any thread may call `note`, only one `settle`.
+    """The tokens, cost and latency of one run.
 
+    Any thread may call `record_answer`, only one `pay_for_tokens`.
     price_in, price_out: per million tokens. pay: called with the amount due; returns whether money
     is left under the cap.
     """
@@ -31,22 +32,23 @@ class Meter:
         self._lock = threading.Lock()
         self._tokens: list[int] | None = None
         self._seconds = array("d")
-        self._paid = 0.0
+        self._paid_cost = 0.0
 
     @property
     def is_paid(self) -> bool:
         """Whether tokens have a price."""
         return any(self._prices)
 
-    def note(self, tokens: Tokens | None, seconds: float | None = None) -> None:
+    def record_answer(self, tokens: Tokens | None, seconds: float | None = None) -> None:
         """Count the tokens of one answer. seconds: its duration, if it had a call of its own.
 
         Raises EndpointError(misconfigured) if tokens have a price but the server does not count
         them.
         """
+        # A usage of 0 tokens means that the server does not count them.
         is_counted = tokens is not None and tokens.tokens_in + tokens.tokens_out > 0
         if self.is_paid and not is_counted:
-            raise misconfigured(
+            raise build_misconfigured_error(
                 "The server does not say how many tokens an answer took (`usage`), so its price "
                 "is not known and no cap can be held. Submit it without prices."
             )
@@ -54,41 +56,44 @@ class Meter:
             if seconds is not None:
                 self._seconds.append(seconds)
             if tokens is not None and is_counted:
-                before = self._tokens or [0, 0]
-                self._tokens = [before[0] + tokens.tokens_in, before[1] + tokens.tokens_out]
+                earlier_tokens = self._tokens or [0, 0]
+                self._tokens = [
+                    earlier_tokens[0] + tokens.tokens_in,
+                    earlier_tokens[1] + tokens.tokens_out,
+                ]
 
-    def settle(self) -> None:
+    def pay_for_tokens(self) -> None:
         """Pay for the tokens counted since the last call.
 
         Raises LimitExceeded if the cap is reached.
         """
-        with self._lock:  # not while it pays: that is a query, and threads note their answers
-            due = self.cost() - self._paid
-            self._paid += due
-        if self.is_paid and not self._pay(due):
+        with self._lock:  # not during payment, which is a query while other threads record answers
+            unpaid_cost = self.compute_cost() - self._paid_cost
+            self._paid_cost += unpaid_cost
+        if self.is_paid and not self._pay(unpaid_cost):
             raise LimitExceeded(
                 Ending(
                     Outcome.OVER_BUDGET,
                     sentence="The cap on what its evaluations may cost is reached.",
                     limit="the cost that its owner allows",
-                    measured=f"{self.cost():.4g} in this evaluation",
+                    measured=f"{self.compute_cost():.4g} in this evaluation",
                 )
             )
 
-    def cost(self) -> float:
+    def compute_cost(self) -> float:
         """Return the cost of all tokens so far."""
         tokens = self._tokens or (0, 0)
         return sum(n * price for n, price in zip(tokens, self._prices, strict=True)) / MILLION
 
-    def usage(self, usage: Usage) -> Usage:
+    def add_to_usage(self, usage: Usage) -> Usage:
         """Return the usage with tokens, cost and latency added."""
         call_latency = Latency(usage.latency_seconds, usage.latency_p95_seconds)
         if self._seconds:
-            call_latency = latency_of(self._seconds)
+            call_latency = compute_latency(self._seconds)
         tokens_in, tokens_out = self._tokens or (None, None)
         cost = None
         if self._tokens and self.is_paid:
-            cost = self.cost()
+            cost = self.compute_cost()
         return replace(
             usage,
             tokens_in=tokens_in,

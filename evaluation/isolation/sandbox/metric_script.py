@@ -1,7 +1,7 @@
-"""Scores answers with a file that a task's owners wrote, inside a container of its own.
+"""Score answers with a file that a task's owners wrote, in a container of its own.
 
-Standard library only. It writes a line for each example, `{"value": 0.5}`, or at the first error
-`{"error": "ZeroDivisionError: division by zero", "line": 12}` and nothing more.
+Standard library only. Prints one line for each example, `{"value": 0.5}`. At the first error,
+prints `{"error": "ZeroDivisionError: division by zero", "line": 12}` and stops.
 
     python3 metric_script.py FILE INPUT
 """
@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-FILE = "metric.py"  # what the owner's file is called in errors
-NONE = "The file has no function score(gold, answer, example)."
+METRIC_FILE = "metric.py"  # the name of the owner's file in errors
+NO_FUNCTION_MESSAGE = "The file has no function score(gold, answer, example)."
 
 
 def load_score(source: str) -> Callable[[Any, Any, Any], Any]:
@@ -21,11 +21,11 @@ def load_score(source: str) -> Callable[[Any, Any, Any], Any]:
 
     Raises TypeError if there is none. Propagates exceptions of the file.
     """
-    space: dict[str, Any] = {"__name__": "metric"}
-    exec(compile(source, FILE, "exec"), space)  # noqa: S102 (what the container is for)
-    score = space.get("score")
+    namespace: dict[str, Any] = {"__name__": "metric"}
+    exec(compile(source, METRIC_FILE, "exec"), namespace)  # noqa: S102 (what the container is for)
+    score = namespace.get("score")
     if not callable(score):
-        raise TypeError(NONE)
+        raise TypeError(NO_FUNCTION_MESSAGE)
     return score  # type: ignore[no-any-return]
 
 
@@ -38,7 +38,11 @@ def check_value(value: Any) -> float:
 
 def describe_error(error: BaseException) -> dict[str, Any]:
     """Return an error's text and the line of the owner's file that raised it, or None."""
-    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILE]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == METRIC_FILE
+    ]
     if isinstance(error, SyntaxError):
         lines = [error.lineno]
     line = None
@@ -53,13 +57,13 @@ def main(file: str, inputs: str) -> None:
     After an error, print the error and stop.
     """
     try:
-        with open(file, encoding="utf-8") as text:
-            score = load_score(text.read())
+        with open(file, encoding="utf-8") as source_file:
+            score = load_score(source_file.read())
         with open(inputs, encoding="utf-8") as lines:
             for row in map(json.loads, lines):
                 value = check_value(score(row["gold"], row["answer"], row["example"]))
                 print(json.dumps({"value": value}))
-    except BaseException as error:  # a file may leave by sys.exit, too
+    except BaseException as error:  # a file may also call sys.exit
         print(json.dumps(describe_error(error)))
 
 

@@ -1,4 +1,4 @@
-"""The monitoring of one run, wherever the model runs: its answers, log, usage and end."""
+"""Monitor one run, wherever the model runs: its answers, log, usage and end."""
 
 import json
 import signal
@@ -9,18 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
+from evaluation.contract import BeatCallback, Ending, InvalidOutput, LineCallback, Outcome, Runnable
 from evaluation.heartbeat import BEAT_SECONDS, call_with_beat
-from evaluation.isolation.sandbox.cures import cure_of_code
+from evaluation.isolation.sandbox.advice import find_advice_by_code
 from evaluation.isolation.sandbox.harness import singles
 from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
 from evaluation.isolation.sandbox.logs import Tail
-from evaluation.isolation.sandbox.output import Lines
-from evaluation.isolation.sandbox.usage import Pace, Sample
+from evaluation.isolation.sandbox.output import LineSplitter
+from evaluation.isolation.sandbox.usage import ResourceSample, RunMeasurements
 
-LOOK_SECONDS = 0.2  # between two looks at clock, memory and output
+CHECK_INTERVAL_SECONDS = 0.2  # between two checks of clock, memory and output
 READ_BYTES = 65536
-SINGLE_SECONDS_START = f'{{"{singles.KEY}"'.encode()
+SINGLE_SECONDS_START = f'{{"{singles.SECONDS_KEY}"'.encode()
 T = TypeVar("T")
 
 
@@ -30,7 +30,13 @@ class Runner(Protocol):
     name: str
 
     def run(
-        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+        self,
+        model: Runnable,
+        inputs: Path,
+        limits: Limits,
+        *,
+        take: LineCallback,
+        beat: BeatCallback,
     ) -> Ending:
         """Run a model on the examples of a file, and return how it ended.
 
@@ -43,104 +49,111 @@ class Runner(Protocol):
 class Monitor:
     """A monitor of one run.
 
-    trusted: whether the harness is ours. sample: returns the model's current resource use, None if
-    unknown. watches_memory: whether only the samples enforce the memory limit.
+    is_trusted: whether our own harness runs the model, not a program of the submitter. take_sample:
+    returns the model's current resource use, None if unknown. watches_memory: whether only the
+    samples enforce the memory limit.
     """
 
     watches_memory = False
 
-    def __init__(self, limits: Limits, take: Take, beat: Beat, *, trusted: bool) -> None:
-        self.limits, self.trusted = limits, trusted
+    def __init__(
+        self, limits: Limits, take: LineCallback, beat: BeatCallback, *, is_trusted: bool
+    ) -> None:
+        self.limits, self.is_trusted = limits, is_trusted
         self.beat_error: Exception | None = None
-        self.sample: Callable[[], Sample | None] = lambda: None
-        self.pace = Pace(time.monotonic())
+        self.take_sample: Callable[[], ResourceSample | None] = lambda: None
+        self.measurements = RunMeasurements(time.monotonic())
         self.tail = Tail(limits.log_bytes)
-        self._take, self._tell = take, beat
-        self._lines = Lines(limits.line_bytes)
+        self._take, self._call_beat = take, beat
+        self._lines = LineSplitter(limits.line_bytes)
         self._beat_at = self._look_at = 0.0
         self._ended_at: float | None = None
 
-    def ending(self, run: Callable[[], Ending]) -> Ending:
+    def monitor_run(self, run: Callable[[], Ending]) -> Ending:
         """Call `run` and return how the run ended, with log and usage."""
         try:
-            end = run()
-        except LimitExceeded as over:
-            end = over.ending
-        except InvalidOutput as problem:
-            end = Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
+            ending = run()
+        except LimitExceeded as error:
+            ending = error.ending
+        except InvalidOutput as error:
+            ending = Ending(Outcome.INVALID_OUTPUT, sentence=str(error))
         ended_at = self._ended_at
         if ended_at is None:
             ended_at = time.monotonic()
-        usage, warning = self.pace.usage(ended_at, trusted=self.trusted)
+        usage, warning = self.measurements.compute_usage(ended_at, is_trusted=self.is_trusted)
         if warning:
-            end = replace(end, warnings=(*end.warnings, warning))
-        return replace(end, usage=usage, log=self.tail.text())
+            ending = replace(ending, warnings=(*ending.warnings, warning))
+        return replace(ending, usage=usage, log=self.tail.get_text())
 
-    def started(self) -> None:
+    def start_clock(self) -> None:
         """Start measuring the model's time."""
-        self.pace.start = time.monotonic()
+        self.measurements.started_at = time.monotonic()
 
-    def ended(self) -> None:
+    def stop_clock(self) -> None:
         """Stop measuring the model's time, so that later waiting does not count."""
         self._ended_at = time.monotonic()
 
-    def wrote(self, data: bytes) -> None:
+    def process_output(self, data: bytes) -> None:
         """Process bytes from standard output. Raises InvalidOutput and LimitExceeded."""
-        # Before the data is kept: a model may write without end.
+        # Before storing the data, because a model may write endlessly.
         self.limits.check_output(self._lines.size + len(data), self._lines.count)
-        self._answers(self._lines.feed(data))
+        self._read_answers(self._lines.feed(data))
 
-    def closed(self) -> None:
+    def process_last_line(self) -> None:
         """Process the last line after standard output has ended. Raises InvalidOutput."""
-        self._answers(self._lines.end())
+        self._read_answers(self._lines.flush())
 
-    def look(self) -> None:
+    def check_limits(self) -> None:
         """Take a sample and call `beat`, each if due, and check the limits.
 
         Raises LimitExceeded. Propagates exceptions of `beat`.
         """
-        now = time.monotonic()  # a clock that nobody can set back while a model runs
+        now = time.monotonic()  # a clock that cannot be set back while a model runs
         if now >= self._look_at:
-            self.pace.sampled(self.sample(), now)
-            self._look_at = now + LOOK_SECONDS
+            self.measurements.record_sample(self.take_sample(), now)
+            self._look_at = now + CHECK_INTERVAL_SECONDS
         if now >= self._beat_at:
             self._beat()
         used_bytes = 0
-        if self.watches_memory and self.pace.now:
-            used_bytes = self.pace.now.memory_bytes
-        self.limits.check_use(
-            seconds=now - self.pace.start, memory_bytes=used_bytes, answers=self._lines.count
+        if self.watches_memory and self.measurements.last_sample:
+            used_bytes = self.measurements.last_sample.memory_bytes
+        self.limits.check_usage(
+            seconds=now - self.measurements.started_at,
+            memory_bytes=used_bytes,
+            answers=self._lines.count,
         )
 
-    def patiently(self, call: Callable[[], T]) -> T:
+    def call_patiently(self, call: Callable[[], T]) -> T:
         """Return the result of a call that may take long, renewing the lease during the call."""
         return call_with_beat(call, self._beat)
 
-    def oom(self) -> Ending:
+    def build_oom_ending(self) -> Ending:
         """Return the ending of a model that the kernel killed for lack of memory."""
-        return self.limits.oom(self._lines.count)
+        return self.limits.build_oom_ending(self._lines.count)
 
-    def failed(self, code: int) -> Ending:
+    def build_failed_ending(self, code: int) -> Ending:
         """Return the ending of a model with this exit code.
 
         Our harness writes the reason in its last line; other models write it to their log.
         """
-        last = self.tail.text().strip().rpartition("\n")[2]
-        if self.trusted and code == 1 and last:
-            return Ending(Outcome.MODEL_ERROR, sentence=last[:500])
-        return Ending(Outcome.MODEL_ERROR, sentence=f"{_describe_exit(code)} {cure_of_code(code)}")
+        last_line = self.tail.get_text().strip().rpartition("\n")[2]
+        if self.is_trusted and code == 1 and last_line:
+            return Ending(Outcome.MODEL_ERROR, sentence=last_line[:500])
+        return Ending(
+            Outcome.MODEL_ERROR, sentence=f"{_describe_exit(code)} {find_advice_by_code(code)}"
+        )
 
-    def _answers(self, lines: Iterator[bytes]) -> None:
+    def _read_answers(self, lines: Iterator[bytes]) -> None:
         """Pass complete lines on, except the harness's line with the times of single examples."""
         count = 0
         for line in lines:
-            if self.trusted and line.startswith(SINGLE_SECONDS_START):
-                self.pace.alone = json.loads(line)[singles.KEY]
+            if self.is_trusted and line.startswith(SINGLE_SECONDS_START):
+                self.measurements.single_seconds = json.loads(line)[singles.SECONDS_KEY]
                 continue
             self._take(line)
             count += 1
         if count:
-            self.pace.answered(count, time.monotonic())
+            self.measurements.record_answers(count, time.monotonic())
 
     def _beat(self) -> None:
         """Call `beat`.
@@ -149,7 +162,7 @@ class Monitor:
         """
         self._beat_at = time.monotonic() + BEAT_SECONDS
         try:
-            self._tell()
+            self._call_beat()
         except Exception as error:
             self.beat_error = error
             raise

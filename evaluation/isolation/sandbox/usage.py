@@ -1,6 +1,6 @@
-"""The resources that a sandbox used, from its cgroup, and the pace of its answers.
+"""Measure the resources that a sandbox used, from its cgroup, and the pace of its answers.
 
-Pure: reads files of the kernel, knows no Docker.
+Pure: reads files of the kernel, and does not depend on Docker.
 """
 
 import math
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from evaluation.contract import Usage
 
-BATCH_SECONDS = 0.05  # answers this soon after the first came in the same batch
-LEAST_SAMPLES = 5  # fewer, of a run shorter than a second, may all miss the peak of memory
+BATCH_SECONDS = 0.05  # answers this soon after the first belong to the same batch
+MIN_SAMPLES = 5  # fewer, in a run shorter than a second, may miss the peak of memory
 STARTING_SECONDS = 30.0  # of processor time: importing a framework and reading weights
-AHEAD_SHARE = 0.25
+MIN_AHEAD_SHARE = 0.25
 AHEAD_WARNING = (
     "The model used {before:.0f} of its {cpu:.0f} processor seconds before its first answer, so it "
     "may have worked ahead: examples per second count the whole time."
@@ -28,8 +28,11 @@ class Latency(NamedTuple):
     p95: float | None
 
 
-def latency_of(seconds: Iterable[float]) -> Latency:
-    """Return the median and the 95th percentile: the smallest values that cover 50 % and 95 %."""
+def compute_latency(seconds: Iterable[float]) -> Latency:
+    """Return the median and the 95th percentile of the values; None for both if there are none.
+
+    Neither is interpolated. At least 50% or 95% of the values are at most as large.
+    """
     sorted_seconds = sorted(seconds)
     if not sorted_seconds:
         return Latency(None, None)
@@ -39,7 +42,7 @@ def latency_of(seconds: Iterable[float]) -> Latency:
     return Latency(median, p95)
 
 
-class Sample(NamedTuple):
+class ResourceSample(NamedTuple):
     """Processor seconds used so far, and bytes of memory that the kernel cannot reclaim at once.
 
     The kernel's own peak is not used, because it includes the file cache, such as weights read.
@@ -55,31 +58,32 @@ class Cgroup:
     def __init__(self, cpu: Path, memory: Path, *, version: int) -> None:
         self.cpu, self.memory, self.version = cpu, memory, version
 
-    def sample(self) -> Sample | None:
+    def sample(self) -> ResourceSample | None:
         """Return the resources used so far; None if the cgroup is gone."""
         try:
-            # Pages of files that were read: the kernel drops them when others need the memory.
-            cached_bytes = _field(
+            # Cached pages of files, which the kernel drops when memory is needed.
+            cached_bytes = _read_field(
                 self.memory / "memory.stat", ("total_inactive_file", "inactive_file")
             )
             if self.version == 1:
                 seconds = int((self.cpu / "cpuacct.usage").read_text()) / 1e9
                 used_bytes = int((self.memory / "memory.usage_in_bytes").read_text())
             else:
-                seconds = _field(self.cpu / "cpu.stat", ("usage_usec",)) / 1e6
+                seconds = _read_field(self.cpu / "cpu.stat", ("usage_usec",)) / 1e6
                 used_bytes = int((self.memory / "memory.current").read_text())
         except OSError:
             return None
-        return Sample(seconds, max(0, used_bytes - cached_bytes))
+        # The two are read one after the other, so the cache may seem larger than the total.
+        return ResourceSample(seconds, max(0, used_bytes - cached_bytes))
 
 
-def _field(path: Path, names: tuple[str, ...]) -> int:
+def _read_field(path: Path, names: tuple[str, ...]) -> int:
     """Return the number after the first existing name, from a file of `name number` lines."""
-    numbers = dict(line.split() for line in path.read_text().splitlines())
-    return int(next(numbers[name] for name in names if name in numbers))
+    number_by_name = dict(line.split() for line in path.read_text().splitlines())
+    return int(next(number_by_name[name] for name in names if name in number_by_name))
 
 
-def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | None:
+def find_cgroup(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | None:
     """Return the cgroup of a container, found by its first process.
 
     None if the engine runs on another machine, because the local process with this id is then
@@ -104,81 +108,93 @@ def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | N
 
 
 @dataclass
-class Pace:
+class RunMeasurements:
     """The measurements of one run. All times are in seconds of the caller's clock.
 
     The first batch of answers is warm-up: the rate is computed from the answers and the time after
-    it. A model that computes everything before its first answer would look fast. So if a
-    submitter's image used more than STARTING_SECONDS of processor time, and more than AHEAD_SHARE
-    of all of it, before its first answer, its answers are divided by the whole time.
+    it. A model that computes everything before its first answer would look fast. So the processor
+    time that a submitter's image uses before its first answer is measured. If it is more than
+    STARTING_SECONDS and more than MIN_AHEAD_SHARE of the whole processor time, the rate is
+    computed from all answers and the whole time.
     """
 
-    start: float
-    first: float | None = None
-    warm: float = 0.0  # when the last answer of the first batch came
-    last: float = 0.0
+    started_at: float
+    first_answer_at: float | None = None
+    first_batch_at: float = 0.0  # when the last answer of the first batch arrived
+    last_answer_at: float = 0.0
     answers: int = 0
-    warm_answers: int = 0
-    before: Sample | None = None  # when the first answer came
-    now: Sample | None = None
+    first_batch_answers: int = 0
+    first_answer_sample: ResourceSample | None = None  # when the first answer arrived
+    last_sample: ResourceSample | None = None
     peak_bytes: int = 0
-    alone: list[float] = field(default_factory=list)  # seconds of examples that were asked alone
-    samples: int = 0
+    single_seconds: list[float] = field(
+        default_factory=list
+    )  # seconds of examples that were sent alone
+    sample_count: int = 0
     _byte_seconds: float = field(default=0.0, repr=False)
-    _sampled: float | None = field(default=None, repr=False)
-    _since: float = field(default=0.0, repr=False)
+    _sampled_at: float | None = field(default=None, repr=False)
+    _sampled_since: float = field(default=0.0, repr=False)
 
-    def answered(self, count: int, now: float) -> None:
+    def record_answers(self, count: int, now: float) -> None:
         """Record `count` more answers at the time `now`."""
-        if self.first is None:
-            self.first, self.before = now, self.now
-        # Answers of the first batch come together; only what follows shows the model's pace.
-        if now - self.first <= BATCH_SECONDS:
-            self.warm, self.warm_answers = now, self.warm_answers + count
-        self.last = now
+        if self.first_answer_at is None:
+            self.first_answer_at, self.first_answer_sample = now, self.last_sample
+        # Answers of the first batch arrive together; only later ones show the model's pace.
+        if now - self.first_answer_at <= BATCH_SECONDS:
+            self.first_batch_at, self.first_batch_answers = now, self.first_batch_answers + count
+        self.last_answer_at = now
         self.answers += count
 
-    def sampled(self, sample: Sample | None, now: float) -> None:
-        """Record a sample at the time `now`."""
+    def record_sample(self, sample: ResourceSample | None, now: float) -> None:
+        """Record a sample taken at the time `now`. None is ignored."""
         if sample is None:
             return
-        if self._sampled is None:
-            self._since = now
-        else:  # a mean over time, because looks are not equally far apart
-            self._byte_seconds += sample.memory_bytes * (now - self._sampled)
-        self.now, self._sampled = sample, now
-        self.samples += 1
+        if self._sampled_at is None:
+            self._sampled_since = now
+        else:  # a mean over time, because samples are not equally spaced
+            self._byte_seconds += sample.memory_bytes * (now - self._sampled_at)
+        self.last_sample, self._sampled_at = sample, now
+        self.sample_count += 1
         self.peak_bytes = max(self.peak_bytes, sample.memory_bytes)
 
-    def usage(self, end: float, *, trusted: bool) -> tuple[Usage, str]:
+    def compute_usage(self, end: float, *, is_trusted: bool) -> tuple[Usage, str]:
         """Return the usage until `end`, and a warning or "".
 
-        trusted: whether the harness is ours.
+        is_trusted: whether our own harness ran the model, not a program of the submitter.
         """
-        rate = None
-        if self.last > self.warm and self.answers > self.warm_answers:
-            rate = (self.answers - self.warm_answers) / (self.last - self.warm)
-        warning, early_cpu_seconds, cpu = "", 0.0, None
-        if self.before:
-            early_cpu_seconds = self.before.cpu_seconds
-        if self.now:
-            cpu = self.now.cpu_seconds
-        if not trusted and cpu and early_cpu_seconds > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
-            rate = self.answers / (self.last - self.start)
-            warning = AHEAD_WARNING.format(before=early_cpu_seconds, cpu=cpu)
+        examples_per_second = None
+        if self.last_answer_at > self.first_batch_at and self.answers > self.first_batch_answers:
+            examples_per_second = (self.answers - self.first_batch_answers) / (
+                self.last_answer_at - self.first_batch_at
+            )
+        warning, early_cpu_seconds, cpu_seconds = "", 0.0, None
+        if self.first_answer_sample:
+            early_cpu_seconds = self.first_answer_sample.cpu_seconds
+        if self.last_sample:
+            cpu_seconds = self.last_sample.cpu_seconds
+        if (
+            not is_trusted
+            and cpu_seconds
+            and early_cpu_seconds > max(STARTING_SECONDS, MIN_AHEAD_SHARE * cpu_seconds)
+        ):
+            examples_per_second = self.answers / (self.last_answer_at - self.started_at)
+            warning = AHEAD_WARNING.format(before=early_cpu_seconds, cpu=cpu_seconds)
         start_seconds = answer_seconds = peak_bytes = mean_bytes = None
-        if self.first is not None:
-            start_seconds, answer_seconds = self.first - self.start, self.last - self.first
-        if self.samples >= LEAST_SAMPLES:
-            sampled_seconds = (self._sampled or 0.0) - self._since
+        if self.first_answer_at is not None:
+            start_seconds, answer_seconds = (
+                self.first_answer_at - self.started_at,
+                self.last_answer_at - self.first_answer_at,
+            )
+        if self.sample_count >= MIN_SAMPLES:
+            sampled_seconds = (self._sampled_at or 0.0) - self._sampled_since
             peak_bytes, mean_bytes = self.peak_bytes, round(self._byte_seconds / sampled_seconds)
-        latency = latency_of(self.alone)
+        latency = compute_latency(self.single_seconds)
         usage = Usage(
-            seconds=end - self.start,
+            seconds=end - self.started_at,
             start_seconds=start_seconds,
             answer_seconds=answer_seconds,
-            examples_per_second=rate,
-            cpu_seconds=cpu,
+            examples_per_second=examples_per_second,
+            cpu_seconds=cpu_seconds,
             peak_bytes=peak_bytes,
             mean_bytes=mean_bytes,
             answers=self.answers,

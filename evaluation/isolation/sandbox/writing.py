@@ -1,4 +1,4 @@
-"""The runner of a language model's folder, which is asked like a chat model, in the sandbox."""
+"""Run a language model's folder in the sandbox, and ask it like a chat model."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,67 +6,78 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from evaluation.contract import Beat, Ending, InvalidOutput, Runnable, Take
-from evaluation.isolation.sandbox.endpoint import MAX_USELESS_ANSWERS, answer_line, named_note
+from evaluation.contract import BeatCallback, Ending, InvalidOutput, LineCallback, Runnable
+from evaluation.isolation.sandbox.endpoint import (
+    MAX_USELESS_ANSWERS,
+    describe_named_answers,
+    format_answer_line,
+)
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.isolation.sandbox.monitor import Runner
 from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
 
 
-class Reads(Protocol):
+class ChatFormatter(Protocol):
     """The part of `OpenAIChatEndpoint` that turns examples into messages and texts into answers."""
 
-    def asked(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]: ...
+    def build_visible_messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]: ...
 
     def read(self, item: Mapping[str, Any], answer: Any) -> Prediction: ...
 
 
 class WritingRunner:
-    """A runner that has a model write texts through another runner and extracts their answers."""
+    """A runner that has a model write texts, through another runner, and extracts the answers."""
 
-    def __init__(self, runner: Runner, reader: Reads) -> None:
+    def __init__(self, runner: Runner, formatter: ChatFormatter) -> None:
         self.name = runner.name
-        self._runner, self._reads = runner, reader
+        self._runner, self._formatter = runner, formatter
 
     def run(
-        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+        self,
+        model: Runnable,
+        inputs: Path,
+        limits: Limits,
+        *,
+        take: LineCallback,
+        beat: BeatCallback,
     ) -> Ending:
-        """Run a model as `Runner.run` does. A text without an answer counts as wrong."""
+        """Run a model; see `Runner.run`. A text without an answer counts as wrong."""
         prompts = inputs.with_name("prompts.jsonl")
         with inputs.open("rb") as lines:
-            reading = _Reading(self._reads, lines, take)
+            text_reader = _TextReader(self._formatter, lines, take)
             with prompts.open("wb") as file:
-                file.writelines(reading.prompts())
-            ending = self._runner.run(model, prompts, limits, take=reading.take, beat=beat)
-        notes = [ending.log] + reading.notes
-        if reading.named:
-            notes.append(named_note(reading.named).strip())
+                file.writelines(text_reader.iterate_prompts())
+            ending = self._runner.run(model, prompts, limits, take=text_reader.take, beat=beat)
+        notes = [ending.log] + text_reader.notes
+        if text_reader.named_count:
+            notes.append(describe_named_answers(text_reader.named_count).strip())
         log = "\n".join(filter(None, notes))
-        usage = reading.meter.usage(ending.usage)
+        usage = text_reader.meter.add_to_usage(ending.usage)
         return replace(ending, usage=usage, log=log[-limits.log_bytes :])
 
 
-class _Reading:
-    """The examples of one run, with the answers parsed from the model's texts.
+class _TextReader:
+    """A reader of the texts that a model writes in one run. It passes on the answers in them.
 
-    notes: messages for the log.
+    formatter: builds prompts and finds answers. lines: the file of examples. take: receives the
+    lines of answers. notes: messages for the log.
     """
 
-    def __init__(self, reader: Reads, lines: BinaryIO, take: Take) -> None:
+    def __init__(self, formatter: ChatFormatter, lines: BinaryIO, take: LineCallback) -> None:
         self.meter, self.notes = Meter(), list[str]()
-        self._reads, self._lines, self._pass_on = reader, lines, take
-        self._places: dict[str, int] = {}
-        self._usable = self.named = 0
+        self._formatter, self._lines, self._pass_line_on = formatter, lines, take
+        self._offsets: dict[str, int] = {}
+        self._usable_count = self.named_count = 0
 
-    def prompts(self) -> Iterator[bytes]:
+    def iterate_prompts(self) -> Iterator[bytes]:
         """Yield the messages for each example, one line per example, in the order of the file."""
-        place = 0
+        offset = 0
         for line in self._lines:
             example = json.loads(line)
-            self._places[example["id"]] = place
-            place += len(line)
-            messages = self._reads.asked(example["inputs"])
+            self._offsets[example["id"]] = offset
+            offset += len(line)
+            messages = self._formatter.build_visible_messages(example["inputs"])
             yield json.dumps({"id": example["id"], "messages": messages}).encode() + b"\n"
 
     def take(self, line: bytes) -> None:
@@ -75,36 +86,37 @@ class _Reading:
         Raises InvalidOutput if none of the first MAX_USELESS_ANSWERS texts contains an answer.
         """
         generation = json.loads(line)
-        # Read again from the file of examples: a million of them would fill the memory.
-        self._lines.seek(self._places[generation["id"]])
+        # Read again from the file, because a million examples would fill the memory.
+        self._lines.seek(self._offsets[generation["id"]])
         item = json.loads(self._lines.readline())["inputs"]
         answer: Prediction | Reason
         try:
-            answer = self._reads.read(item, _make_reply(generation))
-            self.meter.note(answer.usage)
-            self.named += answer.is_named
-            self._usable += 1
+            answer = self._formatter.read(item, _make_reply(generation))
+            self.meter.record_answer(answer.usage)
+            self.named_count += answer.is_named
+            self._usable_count += 1
         except EndpointError as error:
             answer = error.reason
-            self.meter.note(error.usage)
+            self.meter.record_answer(error.usage)
             if len(self.notes) < MAX_USELESS_ANSWERS:
                 self.notes.append(str(error))
-        if len(self.notes) == MAX_USELESS_ANSWERS and not self._usable:
+        if len(self.notes) == MAX_USELESS_ANSWERS and not self._usable_count:
             raise InvalidOutput(
-                f"None of the first {MAX_USELESS_ANSWERS} texts holds an answer. {self.notes[-1]}"
+                f"None of the first {MAX_USELESS_ANSWERS} texts contains an answer. "
+                f"{self.notes[-1]}"
             )
-        self._pass_on(answer_line(generation["id"], answer).rstrip())
+        self._pass_line_on(format_answer_line(generation["id"], answer).rstrip())
 
 
-def parse_answer_line(reader: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
+def parse_answer_line(formatter: ChatFormatter, item: Mapping[str, Any], line: bytes) -> bytes:
     """Return the answer line for a written text. Its output is null if the text has no answer."""
     generation = json.loads(line)
     answer: Prediction | Reason
     try:
-        answer = reader.read(item, _make_reply(generation))
+        answer = formatter.read(item, _make_reply(generation))
     except EndpointError as error:
         answer = error.reason
-    return answer_line(generation["id"], answer).rstrip()
+    return format_answer_line(generation["id"], answer).rstrip()
 
 
 def _make_reply(generation: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files from strangers: received in pieces, and checked before anything of them is used.
+"""Files from strangers: received in pieces, and checked before use.
 
-Any other folder of the room may import it; it knows only the models.
+Any other folder of this app may import it. It imports only the models.
 """

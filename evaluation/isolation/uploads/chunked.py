@@ -1,4 +1,4 @@
-"""Files that arrive in pieces, so that an interrupted upload can be resumed."""
+"""Receive files in pieces, so that an interrupted upload can be resumed."""
 
 import logging
 import shutil
@@ -14,24 +14,32 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
 from core.accounts.people import has_confirmed_address
 from core.errors import Refused, Unavailable
-from core.files.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
-from core.files.storage.stored import files_in, folders_in
-from evaluation.contract import GIB, MIB, Beat
-from evaluation.isolation.uploads.allowances import gib_of
+from core.files.storage.disk import (
+    NO_ROOM_MESSAGE,
+    WAIT_SECONDS,
+    check_free_space,
+    open_scratch_folder,
+)
+from core.files.storage.stored import list_files, list_folders
+from evaluation.contract import GIB, MIB, BeatCallback
+from evaluation.isolation.uploads.allowances import get_own_quota_gib
 from evaluation.isolation.uploads.archives import ByteSource
 from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
-from evaluation.models.jobs import UNFINISHED
+from evaluation.models.jobs import UNFINISHED_STATES
 
 PIECE_BYTES = 16 * MIB
 MAX_OPEN_UPLOADS = 5
 BLOCK_BYTES = MIB
-FOLDER = "uploads"  # of the storage, as `piece_path` says
+UPLOADS_FOLDER = "uploads"  # in the storage, as in `piece_path`
+IN_CHECK_CONDITION = Q(submission__state__in=UNFINISHED_STATES)
+"""The condition for uploads of models whose check has not ended, and so needs the file."""
 logger = logging.getLogger(__name__)
 
 
@@ -57,73 +65,73 @@ class WrongOffset(UploadRefused):
 
 @transaction.atomic
 def begin_upload(
-    owner: User, file_name: str, size: int, *, most_open: int = MAX_OPEN_UPLOADS
+    owner: User, file_name: str, size: int, *, max_open_uploads: int = MAX_OPEN_UPLOADS
 ) -> Upload:
     """Begin an upload of `size` bytes. Locks the user, because of the limits.
 
-    most_open: how many unsubmitted files the person may have. Raises UploadRefused, and Unavailable
-    if the disk or the site's budget has no room.
+    max_open_uploads: how many unsubmitted files the person may have. Raises UploadRefused, and
+    Unavailable if the disk or the site's budget has no room.
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
         max_gib = settings.LARGEST_UPLOAD_BYTES / GIB
         raise UploadRefused(
-            _("A file has from 1 byte to %(most)g GiB; this one has %(size)d bytes.")
-            % {"most": max_gib, "size": size}
+            _("A file must be between 1 byte and %(most)g GiB. This one has %(size)s.")
+            % {"most": max_gib, "size": filesizeformat(size)}
         )
-    check_room(size)
+    check_free_space(size)
     check_budget(size)
-    # From here on one tab after another: each would see that there is room for its own file.
+    # From here on only one tab at a time; otherwise each would find room for its file.
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    if size > (left_bytes := remaining_bytes(owner)):
+    if size > (left_bytes := count_remaining_bytes(owner)):
         raise UploadRefused(_describe_full_quota(owner, left_bytes))
-    if open_uploads(owner).count() >= most_open:
+    if select_open_uploads(owner).count() >= max_open_uploads:
         raise UploadRefused(
             _(
-                "You have %(number)d files here that you have not submitted. Submit one, discard "
-                "one, or wait: each is kept for %(days)d days."
+                "You have %(number)d uploaded files that you haven't submitted. Submit "
+                "or discard one, or wait. We keep uploads for %(days)d days."
             )
-            % {"number": most_open, "days": settings.KEEP_UPLOADS_DAYS}
+            % {"number": max_open_uploads, "days": settings.KEEP_UPLOADS_DAYS}
         )
     name = Path("".join(filter(str.isprintable, file_name)).replace("\\", "/")).name or "file"
     return Upload.objects.create(owner=owner, file_name=name[-200:], size=size)
 
 
-def open_uploads(owner: User) -> QuerySet[Upload]:
+def select_open_uploads(owner: User) -> QuerySet[Upload]:
     """Select a person's uploads, oldest first, that belong to no submission or pending run."""
-    free = Upload.objects.exclude(are_waiting_answers())
-    return free.filter(owner=owner, submission__isnull=True).order_by("begun_at")
+    open_uploads = Upload.objects.exclude(build_waiting_answers_condition())
+    return open_uploads.filter(owner=owner, submission__isnull=True).order_by("begun_at")
 
 
-def are_waiting_answers() -> Exists:
-    """Return the condition for uploads with answers to a run that is not scored yet.
+def build_waiting_answers_condition() -> Exists:
+    """Return the condition for uploads with answers to a run that has not been scored yet.
 
-    Such uploads are not deleted before that.
+    Such uploads must not be deleted.
     """
-    waits = Q(run__state__in=UNFINISHED)
-    return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
+    is_unscored = Q(run__state__in=UNFINISHED_STATES)
+    return Exists(HandedAnswers.objects.filter(is_unscored, upload=OuterRef("pk")))
 
 
-def max_upload_bytes(owner: User) -> int:
+def get_max_upload_bytes(owner: User) -> int:
     """Return the maximum size of a person's next file, in bytes."""
-    return min(settings.LARGEST_UPLOAD_BYTES, remaining_bytes(owner))
+    return min(settings.LARGEST_UPLOAD_BYTES, count_remaining_bytes(owner))
 
 
-def remaining_bytes(owner: User) -> int:
+def count_remaining_bytes(owner: User) -> int:
     """Return how many more bytes a person may store in uploads and model files."""
-    return max(0, _quota_bytes(owner) - stored_bytes(owner))
+    return max(0, _get_quota_bytes(owner) - count_stored_bytes(owner))
 
 
-def stored_bytes(owner: User) -> int:
-    """Return the bytes that a person stores: uploads, by their announced size, and model files."""
-    uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
+def count_stored_bytes(owner: User) -> int:
+    """Return how many bytes a person stores: uploads, by their declared size, and model files."""
+    upload_bytes = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
     models = Submission.objects.filter(owner=owner).exclude(file="")
-    return uploads + (models.aggregate(n=Sum("size"))["n"] or 0)
+    return upload_bytes + (models.aggregate(n=Sum("size"))["n"] or 0)
 
 
-def site_bytes() -> int:
-    """Return the bytes that everybody stores: uploads, by their announced size, and model files."""
-    uploads = Upload.objects.aggregate(n=Sum("size"))["n"] or 0
-    return uploads + (Submission.objects.exclude(file="").aggregate(n=Sum("size"))["n"] or 0)
+def count_site_bytes() -> int:
+    """Return how many bytes all users store: uploads, by their declared size, and model files."""
+    upload_bytes = Upload.objects.aggregate(n=Sum("size"))["n"] or 0
+    return upload_bytes + (Submission.objects.exclude(file="").aggregate(n=Sum("size"))["n"] or 0)
 
 
 def check_budget(size: int) -> None:
@@ -131,27 +139,27 @@ def check_budget(size: int) -> None:
 
     Takes no lock: uploads that begin at the same moment may together exceed the limit.
     """
-    if settings.MODELS_BYTES and site_bytes() + size > settings.MODELS_BYTES:
+    if settings.MODELS_BYTES and count_site_bytes() + size > settings.MODELS_BYTES:
         logger.error("No room for %d bytes: MODELS_GIB is reached.", size)
-        raise Unavailable(NO_ROOM, status=507, wait=WAIT_SECONDS)
+        raise Unavailable(NO_ROOM_MESSAGE, status=507, wait=WAIT_SECONDS)
 
 
-def check_stored(upload: Upload | None, owner: User, size: int) -> None:
-    """Check that a person may store `size` bytes in place of an upload. Locks the user.
+def check_storage_quota(upload: Upload | None, owner: User, size: int) -> None:
+    """Raise UploadRefused if a person may not store `size` bytes in place of an upload.
 
-    Call this in the transaction that stores them, because a file unpacks to more than was sent.
-    Raises UploadRefused.
+    Locks the user. Call this in the transaction that stores the bytes: an unpacked file may be
+    larger than the upload, so the check when the upload began does not suffice.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    left_bytes = remaining_bytes(owner)
-    if upload:  # it goes as soon as its files are stored
+    left_bytes = count_remaining_bytes(owner)
+    if upload:  # it is deleted as soon as its files are stored
         left_bytes += upload.size
     if size > left_bytes:
         raise UploadRefused(_describe_full_quota(owner, left_bytes))
 
 
-def _quota_bytes(owner: User) -> int:
-    if (own_gib := gib_of(owner)) is not None:
+def _get_quota_bytes(owner: User) -> int:
+    if (own_gib := get_own_quota_gib(owner)) is not None:
         return own_gib * GIB
     if has_confirmed_address(owner):
         return settings.QUOTA_BYTES
@@ -159,26 +167,28 @@ def _quota_bytes(owner: User) -> int:
 
 
 def _describe_full_quota(owner: User, left_bytes: int) -> str:
-    words = _(
-        "Your files here may have %(most)g GiB in all, and %(left)d bytes are left of that. "
-        "Discard an upload, or withdraw a model."
+    message_format = _(
+        "You have %(left)s of your %(most)s of storage left. Discard an upload or withdraw a model."
     )
-    message = words % {"most": _quota_bytes(owner) / GIB, "left": left_bytes}
+    message = message_format % {
+        "left": filesizeformat(left_bytes),
+        "most": filesizeformat(_get_quota_bytes(owner)),
+    }
     if has_confirmed_address(owner):
         return message
-    return f"{message} {_('Confirm your address for more.')}"
+    return f"{message} {_('Confirm your email address to get more storage.')}"
 
 
-def received_bytes(upload: Upload) -> int:
+def count_received_bytes(upload: Upload) -> int:
     """Return the number of bytes received, which is the offset of the next piece."""
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
 
 
-def check_complete(upload: Upload) -> None:
+def check_upload_complete(upload: Upload) -> None:
     """Raise UploadRefused unless all bytes have been received."""
-    if (here := received_bytes(upload)) != upload.size:
-        message = _("%(here)d of %(size)d bytes are here. Send the rest.")
-        raise UploadRefused(message % {"here": here, "size": upload.size})
+    if (received_bytes := count_received_bytes(upload)) != upload.size:
+        message = _("We've received %(here)d of %(size)d bytes. Send the rest.")
+        raise UploadRefused(message % {"here": received_bytes, "size": upload.size})
 
 
 def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None = None) -> int:
@@ -189,26 +199,26 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
     fewer mean that the connection broke. Raises WrongOffset, UploadRefused, and Unavailable or
     OSError if the storage fails.
     """
-    next_offset = received_bytes(upload)
+    next_offset = count_received_bytes(upload)
     if offset != next_offset:
-        # The answer to this piece was lost, so the client sends it once more.
+        # The response to this piece was lost, so the client sends it again.
         if upload.pieces.filter(offset=offset).exists():
             return next_offset
         raise WrongOffset(next_offset)
     max_bytes = min(PIECE_BYTES, upload.size - offset)
-    check_room(max_bytes)
-    # Counted on this disk before it goes to the storage, which would keep half a piece.
+    check_free_space(max_bytes)
+    # Counted on this disk before storing it, because the storage would keep half a piece.
     with NamedTemporaryFile(dir=settings.SPOOL) as spool:
-        count = _copy(stream, spool, max_bytes)
+        count = _copy_blocks(stream, spool, max_bytes)
         if size not in (None, count) or not count:
             raise UploadRefused(
-                _("%(count)d bytes of %(size)d came. Send the piece again.")
+                _("We received %(count)d of %(size)d bytes. Send the piece again.")
                 % {"count": count, "size": size or 1}
             )
         piece = UploadPiece(upload=upload, offset=offset, size=count)
         spool.seek(0)
         piece.file.save("piece", File(spool), save=False)
-    # The file is stored before the lock, which other tabs wait for; of two, one is deleted again.
+    # The file is stored before the lock, for which other tabs wait. Duplicates are deleted.
     try:
         is_first = _store_piece(piece)
     except BaseException:
@@ -216,18 +226,19 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
         raise
     if not is_first:
         piece.file.delete(save=False)
-    return received_bytes(upload)
+    return count_received_bytes(upload)
 
 
-def _copy(stream: ByteSource, target: IO[bytes], max_bytes: int) -> int:
+def _copy_blocks(stream: ByteSource, target: IO[bytes], max_bytes: int) -> int:
     count = 0
-    while block := _read(stream):
+    while block := _read_block(stream):
         count += len(block)
         if count > max_bytes:
             raise UploadRefused(
                 _(
-                    "The piece is too large: %(most)d bytes at most fit here. A piece has at most "
-                    "%(size)d MiB, and all of them as many bytes as were announced."
+                    "This piece is too large. Send at most %(most)d bytes here. A piece "
+                    "can have up to %(size)d MiB, and all pieces must add up to the "
+                    "announced size."
                 )
                 % {"most": max_bytes, "size": PIECE_BYTES // MIB}
             )
@@ -235,40 +246,49 @@ def _copy(stream: ByteSource, target: IO[bytes], max_bytes: int) -> int:
     return count
 
 
-def _read(stream: ByteSource) -> bytes:
+def _read_block(stream: ByteSource) -> bytes:
     try:
         return stream.read(BLOCK_BYTES)
     except OSError:
-        raise UploadRefused(_("The connection broke. Send the piece again.")) from None
+        raise UploadRefused(_("The connection was interrupted. Send the piece again.")) from None
 
 
 @transaction.atomic
 def _store_piece(piece: UploadPiece) -> bool:
     """Store a piece's row; return False if another piece with its offset came first.
 
-    Locks the upload.
+    Locks the upload. Raises UploadRefused if the upload was discarded.
     """
     try:
         locked_upload = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
     except Upload.DoesNotExist:
-        raise UploadRefused(_("The upload was discarded meanwhile. Begin a new one.")) from None
-    if received_bytes(locked_upload) != piece.offset:
+        raise UploadRefused(_("The upload has been discarded. Start a new one.")) from None
+    # Counted again under the lock: another tab may have stored this piece in the meantime.
+    if count_received_bytes(locked_upload) != piece.offset:
         return False
     piece.save(force_insert=True)
     return True
 
 
 def add_file(
-    owner: User, file_name: str, size: int, stream: ByteSource, *, most_open: int = MAX_OPEN_UPLOADS
+    owner: User,
+    file_name: str,
+    size: int,
+    stream: ByteSource,
+    *,
+    max_open_uploads: int = MAX_OPEN_UPLOADS,
 ) -> Upload:
-    """Store a whole file at once, as a plain form sends it. Locks and raises as `begin_upload`."""
-    upload = begin_upload(owner, file_name, size, most_open=most_open)
+    """Store a whole file from a plain form as a complete upload; return it.
+
+    Takes the locks and raises the exceptions of `begin_upload` and `add_piece`.
+    """
+    upload = begin_upload(owner, file_name, size, max_open_uploads=max_open_uploads)
     for offset in range(0, size, PIECE_BYTES):
-        add_piece(upload, offset, _NextBytes(stream, PIECE_BYTES))
+        add_piece(upload, offset, _BoundedReader(stream, PIECE_BYTES))
     return upload
 
 
-class _NextBytes:
+class _BoundedReader:
     """A source of the next `left_bytes` bytes of a stream."""
 
     def __init__(self, stream: ByteSource, left_bytes: int) -> None:
@@ -281,14 +301,14 @@ class _NextBytes:
 
 
 @contextmanager
-def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
+def assemble_upload(upload: Upload, beat: BeatCallback = lambda: None) -> Iterator[Path]:
     """Yield the path of a temporary file with the complete upload.
 
     Raises UploadRefused, and Unavailable if the disk has no room.
     """
-    check_complete(upload)
-    check_room(upload.size)
-    with scratch() as folder:
+    check_upload_complete(upload)
+    check_free_space(upload.size)
+    with open_scratch_folder() as folder:
         path = folder / "upload"
         with path.open("wb") as target:
             for piece in upload.pieces.order_by("offset"):
@@ -298,15 +318,16 @@ def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
         yield path
 
 
-def discard(upload: Upload) -> None:
-    """Delete an upload and its pieces. Locks the upload, so that later pieces find none."""
+def discard_upload(upload: Upload) -> None:
+    """Delete an upload and its pieces. Locks the upload, so that no piece is added meanwhile."""
     with transaction.atomic():
         locked_uploads = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
         pieces: list[UploadPiece] = []
+        # Read before the delete, which also deletes the rows of the pieces.
         for locked_upload in locked_uploads:
             pieces += locked_upload.pieces.all()
         locked_uploads.delete()
-    # Files after their rows: if the process dies in between, `purge_old_uploads` finds them.
+    # Files after rows: if the process dies in between, `purge_old_uploads` finds them.
     for piece in pieces:
         piece.file.delete(save=False)
 
@@ -320,15 +341,14 @@ def purge_old_uploads() -> int:
     old_rows = Upload.objects.filter(
         begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
     )
-    without_check = Q(submission__isnull=True) | ~Q(submission__state__in=UNFINISHED)
-    old_uploads = list(old_rows.filter(without_check))
+    old_uploads = list(old_rows.exclude(IN_CHECK_CONDITION))
     for upload in old_uploads:
-        discard(upload)
-    folders = folders_in(FOLDER)
+        discard_upload(upload)
+    folders = list_folders(UPLOADS_FOLDER)
     with_row = Upload.objects.filter(pk__in=folders).values_list("pk", flat=True)
     for folder in set(folders) - set(map(str, with_row)):
-        path = f"{FOLDER}/{folder}"
-        for name in files_in(path):
+        path = f"{UPLOADS_FOLDER}/{folder}"
+        for name in list_files(path):
             default_storage.delete(name)
         default_storage.delete(path)
     return len(old_uploads)

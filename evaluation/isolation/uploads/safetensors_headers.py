@@ -1,7 +1,7 @@
-"""The check of a safetensors file by its header, without a model library.
+"""Check a safetensors file by its header, without a model library.
 
-The format: 8 bytes with the header's length, the header in JSON, then the tensors' bytes one after
-another without holes (github.com/huggingface/safetensors, README, "Format").
+The file begins with 8 bytes for the header's length, followed by the header in JSON. The tensors'
+bytes follow one after another without gaps (github.com/huggingface/safetensors, README, "Format").
 """
 
 import json
@@ -10,10 +10,10 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.files.damage import damage_of
+from core.files.damage import describe_damage
 from evaluation.contract import MIB
 
-LARGEST_HEADER = 16 * MIB
+MAX_HEADER_BYTES = 16 * MIB
 BITS_PER_VALUE = {
     **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
     **dict.fromkeys(("I16", "U16", "F16", "BF16"), 2),
@@ -25,8 +25,8 @@ BITS_PER_VALUE = {
 class _Tensor(NamedTuple):
     """The start offset, end offset and shape of a tensor."""
 
-    first: int
-    last: int
+    start: int
+    end: int
     shape: tuple[int, ...]
 
 
@@ -34,7 +34,7 @@ class BadTensors(ValueError):
     """Raised when a file is not a valid safetensors file. The message says where it is invalid."""
 
 
-def check_tensors(path: Path) -> list[str]:
+def read_tensor_names(path: Path) -> list[str]:
     """Return the names of the tensors in a file. Raises BadTensors."""
     return sorted(read_shapes(path))
 
@@ -44,10 +44,10 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     with path.open("rb") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
-        if len(start) < 8 or not 2 <= length <= LARGEST_HEADER:
+        if len(start) < 8 or not 2 <= length <= MAX_HEADER_BYTES:
             raise BadTensors(f"its first 8 bytes name a header of {length} bytes")
         header = _parse_header(file.read(length))
-    size = path.stat().st_size - 8 - length
+    data_size = path.stat().st_size - 8 - length
     end = 0
     for name, (tensor_start, tensor_end, _) in sorted(header.items(), key=lambda tensor: tensor[1]):
         if tensor_start != end:
@@ -56,8 +56,8 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
                 problem = "overlaps the one before it"
             raise BadTensors(f"the tensor {name[:100]!r} {problem}")
         end = tensor_end
-    if end != size:
-        raise BadTensors(f"its tensors take {end} bytes, but {size} follow the header")
+    if end != data_size:
+        raise BadTensors(f"its tensors take {end} bytes, but {data_size} follow the header")
     return {name: tensor.shape for name, tensor in header.items()}
 
 
@@ -68,14 +68,14 @@ def _parse_header(data: bytes) -> dict[str, "_Tensor"]:
     except BadTensors:
         raise
     except (ValueError, RecursionError) as error:
-        raise BadTensors(f"its header is no JSON: {damage_of(error)}") from None
+        raise BadTensors(f"its header isn't JSON: {describe_damage(error)}") from None
     if not isinstance(header, dict):
-        raise BadTensors("its header is no object")
+        raise BadTensors("its header isn't an object")
     if not isinstance(header.pop("__metadata__", {}), dict):
-        raise BadTensors("its `__metadata__` is no object")
+        raise BadTensors("its `__metadata__` isn't an object")
     if not header:
-        raise BadTensors("it holds no tensor")
-    return {name: _tensor(name, about) for name, about in header.items()}
+        raise BadTensors("it contains no tensor")
+    return {name: _read_tensor(name, header) for name, header in header.items()}
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
@@ -86,11 +86,11 @@ def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     return values
 
 
-def _tensor(name: str, about: Any) -> "_Tensor":
+def _read_tensor(name: str, header: Any) -> "_Tensor":
     """Parse a tensor's description in the header. Raises BadTensors."""
-    if not isinstance(about, Mapping):
-        about = {}
-    dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))
+    if not isinstance(header, Mapping):
+        header = {}
+    dtype, shape, offsets = (header.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not isinstance(dtype, str) or dtype not in BITS_PER_VALUE:
         raise BadTensors(
             f"the tensor {name[:100]!r} has an unknown dtype; use {', '.join(BITS_PER_VALUE)}"
@@ -103,4 +103,6 @@ def _tensor(name: str, about: Any) -> "_Tensor":
 
 
 def _are_whole_numbers(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
+    return isinstance(values, list) and all(
+        type(value) is int and 0 <= value < 2**63 for value in values
+    )

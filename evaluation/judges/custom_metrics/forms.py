@@ -1,4 +1,4 @@
-"""Forms with which a metric is proposed, and decided about."""
+"""Forms to propose a metric and to decide about it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from evaluation.judges.custom_metrics.services import MOST_BYTES
+from evaluation.judges.custom_metrics.services import MAX_BYTES
 from evaluation.models import CustomMetric
 
 
@@ -18,15 +18,15 @@ class MetricForm(forms.Form):
     name = forms.CharField(
         max_length=40,
         label=_("Name"),
-        help_text=_("Small letters, digits, hyphens. The same name makes a new version."),
+        help_text=_("Lowercase letters, numbers, hyphens. Reuse a name to create a new version."),
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
     about = forms.CharField(
-        max_length=200, label=_("What it measures"), help_text=_("A sentence for readers.")
+        max_length=200, label=_("What it measures"), help_text=_("One sentence for readers.")
     )
     higher_is_better = forms.TypedChoiceField(
-        label=_("A share from 0 to 1, of which"),
-        choices=[("yes", _("more is better")), ("no", _("less is better"))],
+        label=_("Meaning of the score (0 to 1)"),
+        choices=[("yes", _("higher is better")), ("no", _("lower is better"))],
         coerce=lambda value: value == "yes",
         initial="yes",
         widget=forms.RadioSelect,
@@ -34,26 +34,26 @@ class MetricForm(forms.Form):
     source = forms.CharField(
         required=False,
         strip=False,
-        label=_("Text of the file"),
+        label=_("Code"),
         help_text=_(
-            "Python 3.11 with its standard library: score(gold, answer, example) returns a number "
-            "from 0 to 1. At most 20 kB."
+            "Python 3.11 with its standard library. Define score(gold, answer, example), which "
+            "returns a number from 0 to 1. At most 20 kB."
         ),
         widget=forms.Textarea(attrs={"rows": 14, "spellcheck": "false", "class": "code"}),
     )
-    file = forms.FileField(required=False, label=_("Or the file itself"))
+    file = forms.FileField(required=False, label=_("Or upload a file"))
 
     def __init__(
         self,
         data: Mapping[str, Any] | None = None,
         files: MultiValueDict[str, Any] | None = None,
-        former: CustomMetric | None = None,
+        former_version: CustomMetric | None = None,
     ) -> None:
         """Fill the form with the former version, if there is one."""
         initial = {}
-        if former:
-            initial = {name: getattr(former, name) for name in ("name", "about", "source")}
-            if not former.higher_is_better:
+        if former_version:
+            initial = {name: getattr(former_version, name) for name in ("name", "about", "source")}
+            if not former_version.higher_is_better:
                 initial["higher_is_better"] = "no"
         super().__init__(data, files, initial=initial, use_required_attribute=False)
 
@@ -63,9 +63,9 @@ class MetricForm(forms.Form):
         file = values.pop("file", None)
         if file:
             try:
-                values["source"] = file.read(MOST_BYTES + 1).decode()
+                values["source"] = file.read(MAX_BYTES + 1).decode()
             except UnicodeDecodeError:
-                self.add_error("file", gettext("It is no text in UTF-8."))
+                self.add_error("file", gettext("This isn't a UTF-8 text file. Save it as UTF-8."))
         return values
 
 
@@ -75,7 +75,7 @@ class DecisionForm(forms.Form):
     approve = forms.TypedChoiceField(
         label=_("Decision"),
         # Translators: button: say no
-        choices=[("yes", _("Approve: score all stored answers")), ("no", _("Refuse"))],
+        choices=[("yes", _("Approve and score all stored answers")), ("no", _("Decline"))],
         coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,
     )
@@ -83,6 +83,6 @@ class DecisionForm(forms.Form):
         label=_("Reason"),
         max_length=2000,
         required=False,
-        help_text=_("The owners read it. Needed to refuse."),
+        help_text=_("The owners see this. Required if you decline."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )

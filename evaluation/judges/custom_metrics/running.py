@@ -1,6 +1,6 @@
-"""Run a metric's file over answers: twice, in two containers and two orders.
+"""Run a metric's file on answers: twice, in two containers and two orders.
 
-It knows no database. What comes out of a container is a stranger's until it was checked here.
+Uses no database. The output of a container is not trusted until it has been checked here.
 """
 
 import random
@@ -13,13 +13,21 @@ from typing import Any, NamedTuple
 import orjson
 
 from core.text.words import gettext_noop
-from evaluation.contract import BASE_IMAGE, MIB, Beat, InvalidOutput, NotNow, Outcome, Runnable
+from evaluation.contract import (
+    BASE_IMAGE,
+    MIB,
+    BeatCallback,
+    InvalidOutput,
+    NotNow,
+    Outcome,
+    Runnable,
+)
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
 
-MOST_EXAMPLES = 100_000
-"""Larger sets have no custom metrics: all answers are in memory at once."""
-LIMITS = Limits(
+MAX_EXAMPLES = 100_000
+"""The maximum size of a set with custom metrics, because all answers are in memory at once."""
+METRIC_LIMITS = Limits(
     seconds=60,
     memory_bytes=512 * MIB,
     cpus=1,
@@ -31,19 +39,23 @@ LIMITS = Limits(
     line_bytes=2000,
     log_bytes=8 * 1024,
 )
-"""For few examples; 500 more take another second."""
-FAILURES: Mapping[str, str] = {
-    "error": gettext_noop("It raised an error."),
-    "timeout": gettext_noop("It was not done when its time was over."),
-    "memory": gettext_noop("It needed more memory than it may use."),
-    "output": gettext_noop("It wrote something itself, or too much. Return numbers, never print."),
-    "length": gettext_noop("It ended before it had scored every example."),
-    "impure": gettext_noop("Run again in another order it gave other numbers."),
-    "no_examples": gettext_noop("There is no example with a right answer to try it on."),
-    "too_many": gettext_noop("The set has too many examples for a metric of one's own."),
-    "gone": gettext_noop("The stored answers are gone or damaged."),
+"""The limits for few examples. Every 500 examples add a second."""
+FAILURE_MESSAGES: Mapping[str, str] = {
+    "error": gettext_noop("The metric raised an error."),
+    "timeout": gettext_noop("The metric ran out of time."),
+    "memory": gettext_noop("The metric ran out of memory."),
+    "output": gettext_noop(
+        "The metric printed something, or returned too much. Return numbers and don't print."
+    ),
+    "length": gettext_noop("The metric ended before it scored every example."),
+    "impure": gettext_noop(
+        "The metric gave different numbers when we ran it again in another order."
+    ),
+    "no_examples": gettext_noop("The task has no example with a right answer to test it on."),
+    "too_many": gettext_noop("The test set has too many examples for a custom metric."),
+    "gone": gettext_noop("The stored answers are missing or damaged."),
 }
-"""Why there are no numbers, by code."""
+"""The reasons why there are no numbers, by code."""
 FAILURE_BY_OUTCOME = {
     Outcome.TIMEOUT: "timeout",
     Outcome.OOM: "memory",
@@ -68,12 +80,12 @@ class AnswerToScore(NamedTuple):
 class MetricFailed(Exception):
     """Raised when a metric gave no numbers.
 
-    reason: a key of FAILURES. line: the line of the metric's file, if known. detail: the message
-    of the metric's own exception.
+    reason: a key of FAILURE_MESSAGES. line: the line of the metric's file, if known. detail: the
+    message of the metric's own exception.
     """
 
     def __init__(self, reason: str, line: int | None = None, detail: str = "") -> None:
-        super().__init__(FAILURES[reason])
+        super().__init__(FAILURE_MESSAGES[reason])
         self.reason, self.line, self.detail = reason, line, detail
 
 
@@ -84,13 +96,17 @@ class MetricScores(NamedTuple):
     seconds: float
 
 
-MakeRunner = Callable[[Runnable], Runner]
+RunnerFactory = Callable[[Runnable], Runner]
 
 
 def score_answers(
-    source: str, rows: Sequence[AnswerToScore], folder: Path, make_runner: MakeRunner, beat: Beat
+    source: str,
+    rows: Sequence[AnswerToScore],
+    folder: Path,
+    make_runner: RunnerFactory,
+    beat: BeatCallback,
 ) -> MetricScores:
-    """Run a metric's file on the answers and return its numbers. Raises Failed and NotNow.
+    """Run a metric's file on the answers and return its numbers. Raises MetricFailed and NotNow.
 
     1. Write the file and the answers into the folder.
     2. Run the file in one container.
@@ -101,47 +117,49 @@ def score_answers(
     """
     if not rows:
         raise MetricFailed("no_examples")
-    if len(rows) > MOST_EXAMPLES:
+    if len(rows) > MAX_EXAMPLES:
         raise MetricFailed("too_many")
-    # The container sees this folder alone, and only reads it.
-    home = folder / "metric"
-    home.mkdir()
-    (home / "metric.py").write_text(source, encoding="utf-8")
-    model = Runnable(folder=home, image=BASE_IMAGE, adapter="metric")
+    # The container sees only this folder, read-only.
+    metric_folder = folder / "metric"
+    metric_folder.mkdir()
+    (metric_folder / "metric.py").write_text(source, encoding="utf-8")
+    model = Runnable(folder=metric_folder, image=BASE_IMAGE, adapter="metric")
     lines = []
     for row in rows:
         lines.append(orjson.dumps(row._asdict()) + b"\n")
-    order = list(range(len(lines)))
-    began = time.monotonic()
+    positions = list(range(len(lines)))
+    started_at = time.monotonic()
     values = _run_once(model, lines, folder, make_runner(model), beat)
-    seconds = time.monotonic() - began
-    random.Random(len(lines)).shuffle(order)
-    if len(order) > 1 and order == sorted(order):  # chance may leave everything in its place
-        order.reverse()
-    shuffled_lines = [lines[place] for place in order]
+    seconds = time.monotonic() - started_at
+    random.Random(len(lines)).shuffle(positions)
+    if len(positions) > 1 and positions == sorted(
+        positions
+    ):  # a shuffle may leave everything in place
+        positions.reverse()
+    shuffled_lines = [lines[position] for position in positions]
     shuffled_values = _run_once(model, shuffled_lines, folder, make_runner(model), beat)
-    if shuffled_values != [values[place] for place in order]:
+    if shuffled_values != [values[position] for position in positions]:
         raise MetricFailed("impure")
     return MetricScores(values, seconds)
 
 
 def _run_once(
-    model: Runnable, lines: Sequence[bytes], folder: Path, runner: Runner, beat: Beat
+    model: Runnable, lines: Sequence[bytes], folder: Path, runner: Runner, beat: BeatCallback
 ) -> list[float]:
     inputs = folder / "examples.jsonl"
     inputs.write_bytes(b"".join(lines))
     output = MetricOutput(len(lines))
     # More time and output for more answers.
     limits = replace(
-        LIMITS,
-        seconds=LIMITS.seconds + len(lines) / 500,
-        output_bytes=LIMITS.output_bytes + 100 * len(lines),
+        METRIC_LIMITS,
+        seconds=METRIC_LIMITS.seconds + len(lines) / 500,
+        output_bytes=METRIC_LIMITS.output_bytes + 100 * len(lines),
     )
     ending = runner.run(model, inputs, limits, take=output.take, beat=beat)
-    # The platform's own failure says nothing about the file.
+    # A failure of the platform says nothing about the file.
     if ending.outcome in (Outcome.INFRASTRUCTURE, Outcome.REJECTED):
         raise NotNow(ending.sentence)
-    # An error that the file raised ends the model, too, but says more than how it ended.
+    # An error raised by the file also ends the run, but is more informative.
     if output.error:
         raise MetricFailed("error", *output.error)
     if ending.outcome != Outcome.OK:
@@ -157,19 +175,21 @@ class MetricOutput:
 
     size: int  # of the set
     values: list[float] = field(default_factory=list)
-    error: tuple[int | None, str] | None = None  # the line of the file, and what it says
+    error: tuple[int | None, str] | None = None  # the line of the file, and the message
 
     def take(self, line: bytes) -> None:
         """Check and store one line. Raises InvalidOutput unless the harness may have written it."""
         try:
-            # A hostile file may write anything, so only the two shapes of the harness count.
+            # A hostile file may write anything, so only the harness's two formats count.
             match orjson.loads(line):
-                # NaN fails the comparisons, too.
+                # NaN also fails these comparisons.
                 case {"value": int() | float() as value} if 0 <= value <= 1 and not self._is_over:
                     self.values.append(float(value))
                     return
-                case {"error": str() as error, "line": (int() | None) as at} if not self._is_over:
-                    self.error = at, error[:500]
+                case {"error": str() as error, "line": (int() | None) as line_number} if (
+                    not self._is_over
+                ):
+                    self.error = line_number, error[:500]
                     return
         except orjson.JSONDecodeError:
             pass

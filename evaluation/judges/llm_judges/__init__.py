@@ -1,5 +1,5 @@
 """Language models as judges of free answers: chosen, asked, calibrated against people.
 
-A score of such a judge never stands without its agreement with people, and ranks nobody before that
-is measured on enough examples.
+A judge's score is always shown with the judge's agreement with people. It affects no ranking until
+this agreement is measured on enough examples.
 """

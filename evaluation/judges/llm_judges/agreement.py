@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Literal, NamedTuple
 
-from validation.consensus.sampling import draw
-from validation.rates.rates import Rate, clustered_rate
+from validation.consensus.sampling import draw_number
+from validation.rates.rates import Rate, compute_clustered_rate
 
-LEAST_EXAMPLES = 50
-"""The fewest examples, judged by both, on which an agreement counts as a calibration."""
+MIN_EXAMPLES = 50
+"""The minimum number of examples, judged by both, for an agreement to count as a calibration."""
 Split = Literal["tune", "calibrate"]
 
 
@@ -21,7 +21,7 @@ class JudgedPair(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Cohen's kappa with its 95 % interval and confusion counts.
+    """Cohen's kappa with its 95% interval and confusion counts.
 
     n: the number of examples, by `authors` authors. kappa: None if all judgements are equal or
     there are none.
@@ -39,17 +39,17 @@ class Agreement(NamedTuple):
 
     @property
     def is_calibrated(self) -> bool:
-        """Return whether the agreement is based on enough examples to be shown."""
-        return self.n >= LEAST_EXAMPLES and self.low is not None
+        """Return whether enough examples support the agreement for it to count as a calibration."""
+        return self.n >= MIN_EXAMPLES and self.low is not None
 
 
 def assign_split(task: int, author: Hashable, secret: str) -> Split:
     """Return the part that an author's examples belong to: tuning prompts or calibrating judges.
 
-    A keyed hash assigns about half of the authors to each part, so that nobody can choose the part
-    and it never changes.
+    A keyed hash assigns about half of the authors to each part. So nobody can choose the part, and
+    it never changes.
     """
-    return "calibrate" if draw(f"llm judges of {task}: {author}", secret) % 2 else "tune"
+    return "calibrate" if draw_number(f"llm judges of {task}: {author}", secret) % 2 else "tune"
 
 
 def compute_agreement(pairs: Iterable[JudgedPair]) -> Agreement:
@@ -63,35 +63,63 @@ def compute_agreement(pairs: Iterable[JudgedPair]) -> Agreement:
     """
     pairs = list(pairs)
     cells = Counter((pair.by_people, pair.by_model) for pair in pairs)
-    both, people = cells[True, True], cells[True, False]
-    model, neither = cells[False, True], cells[False, False]
-    clusters = _count_by_author(pairs)
-    counted_agreement = Agreement(len(pairs), len(clusters), both, people, model, neither)
-    observed_rate = clustered_rate(clusters)
-    if not isinstance(observed_rate, Rate):
-        return counted_agreement
-    n = len(pairs)
-    chance = ((both + people) * (both + model) + (model + neither) * (people + neither)) / n**2
-    if chance == 1:  # both always say the same: there is nothing to agree on
-        return counted_agreement
-
-    def beyond_chance(share: float) -> float:
-        return max(-1.0, (share - chance) / (1 - chance))
-
-    return counted_agreement._replace(
-        kappa=beyond_chance(observed_rate.value),
-        low=beyond_chance(observed_rate.low),
-        high=beyond_chance(observed_rate.high),
+    judgements = []
+    for number, (author, by_people, by_model) in enumerate(pairs):
+        # Answers of one author are similar, so they are one cluster.
+        cluster = ("unknown", number) if author is None else author
+        judgements.append((cluster, by_people, by_model))
+    kappa = compute_kappa(judgements)
+    return Agreement(
+        n=len(pairs),
+        authors=len({cluster for cluster, _by_people, _by_model in judgements}),
+        both_correct=cells[True, True],
+        only_people=cells[True, False],
+        only_model=cells[False, True],
+        both_incorrect=cells[False, False],
+        kappa=kappa.value,
+        low=kappa.low,
+        high=kappa.high,
     )
 
 
-def _count_by_author(pairs: Iterable[JudgedPair]) -> list[tuple[float, int]]:
-    """Return (agreements, examples) for each author. Each unknown author is a separate cluster."""
+class KappaInterval(NamedTuple):
+    """Cohen's kappa with its 95% interval; None if it is not defined."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def compute_kappa(judgements: Iterable[tuple[Hashable, Hashable, Hashable]]) -> KappaInterval:
+    """Return Cohen's kappa of two judges who choose among any categories.
+
+    judgements: (cluster, first judge's choice, second judge's choice). Cases of one cluster may
+    depend on one another. Undefined if there are no cases, or if both always make the same choice.
+    """
     agreements: Counter[Hashable] = Counter()
-    examples: Counter[Hashable] = Counter()
-    for number, (author, by_people, by_model) in enumerate(pairs):
-        # Answers of one author are alike, so they count as one cluster.
-        cluster = ("unknown", number) if author is None else author
-        agreements[cluster] += by_people == by_model
-        examples[cluster] += 1
-    return [(agreements[cluster], n) for cluster, n in examples.items()]
+    sizes: Counter[Hashable] = Counter()
+    first_choices: Counter[Hashable] = Counter()
+    second_choices: Counter[Hashable] = Counter()
+    for cluster, first, second in judgements:
+        agreements[cluster] += first == second
+        sizes[cluster] += 1
+        first_choices[first] += 1
+        second_choices[second] += 1
+    observed_rate = compute_clustered_rate(
+        [(agreements[cluster], size) for cluster, size in sizes.items()]
+    )
+    if not isinstance(observed_rate, Rate):
+        return KappaInterval()
+    by_chance = sum(count * second_choices[choice] for choice, count in first_choices.items())
+    chance_agreement = by_chance / sizes.total() ** 2
+    if chance_agreement == 1:  # both always give the same answer, so agreement is undefined
+        return KappaInterval()
+
+    def convert_to_kappa(share: float) -> float:
+        return max(-1.0, (share - chance_agreement) / (1 - chance_agreement))
+
+    return KappaInterval(
+        convert_to_kappa(observed_rate.value),
+        convert_to_kappa(observed_rate.low),
+        convert_to_kappa(observed_rate.high),
+    )

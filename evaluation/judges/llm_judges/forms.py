@@ -1,4 +1,4 @@
-"""The form that makes a judge."""
+"""The form to create a judge."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.judges.llm_judges.services import MOST_CALLS
+from evaluation.judges.llm_judges.questions import has_criteria
+from evaluation.judges.llm_judges.services import MAX_CALLS
 from evaluation.runs.chat.forms import make_chat_fields
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
@@ -14,6 +15,10 @@ from tasks.models import Task
 DEFAULT_PROMPT = (
     "Say whether <answer_to_judge> is a correct answer to what the other texts ask. An answer is "
     "incorrect if any part of it is false, or if it does not answer the question."
+)
+CRITERIA_PROMPT = (
+    "Say whether <answer_to_judge> meets <criterion_to_check>. The other texts are what it "
+    "answers. Say “met” only if the whole criterion is met, and look at nothing else."
 )
 
 
@@ -23,6 +28,8 @@ def make_default_prompt(config: TaskConfig) -> str:
     The question is left out if it is about attempts to fool a model, because a judge judges
     answers.
     """
+    if has_criteria(config):
+        return CRITERIA_PROMPT
     validation = config.validation
     # The task's question is about something else, or there is none.
     if validation.asks == "attempt" or not (validation.question and validation.answers):
@@ -41,9 +48,14 @@ class JudgeForm(forms.Form):
         self.fields["name"] = forms.SlugField(
             max_length=60,
             label=_("Name"),
-            help_text=_("Letters, digits, hyphens. A judge never changes, so number its versions."),
+            help_text=_(
+                "Letters, numbers, hyphens. You can't edit a judge later, so number its versions."
+            ),
         )
-        hint = _("Texts are given between tags of their names, as data.")
+        hint = _(
+            "Each text follows the prompt in tags named after its field, for example "
+            "`<answer_to_judge>`."
+        )
         self.fields |= make_chat_fields(
             task,
             label=_("Judge model"),
@@ -52,5 +64,5 @@ class JudgeForm(forms.Form):
             rows=6,
         )
         self.fields["most_calls"] = forms.IntegerField(
-            min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")
+            min_value=1, max_value=MAX_CALLS, initial=500, label=_("Maximum calls per request")
         )

@@ -1,12 +1,10 @@
-"""Read what judges are asked about: what people judged, and what models answered in runs."""
+"""Read the answers that judges are asked about: answers that people judged, and those of runs."""
 
 import gzip
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
 from annotation.models import Example
@@ -16,98 +14,98 @@ from evaluation.judges.llm_judges.agreement import (
     Agreement,
     JudgedPair,
     Split,
-    assign_split,
     compute_agreement,
+)
+from evaluation.judges.llm_judges.questions import (
+    JudgedAnswer,
+    JudgeQuestion,
+    has_criteria,
+    iterate_criterion_questions,
+    make_judge_question,
+    read_criterion_judgements,
+    read_judgement,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.selectors import filter_counting_runs
-from evaluation.test_sets.selectors import read_input_rows
+from evaluation.test_sets.selectors import read_input_rows, read_set_rows
+from tasks.config.criteria import Criterion, read_criteria
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
-from validation.consensus.claims import is_about_model
-from validation.models import Verdict
-
-ANSWER_FIELD = "answer_to_judge"
-"""The field of a judge's prompt that holds the answer."""
-
-
-class JudgeQuestion(NamedTuple):
-    """An answer to judge, with the inputs that it answers.
-
-    inputs: also contain the answer, under ANSWER. key: a digest of the inputs.
-    """
-
-    inputs: Mapping[str, Any]
-    key: str
-
-
-class JudgedAnswer(NamedTuple):
-    """An answer with the verdict of people."""
-
-    question: JudgeQuestion
-    author: int | None
-    part: Split
-    is_correct: bool
-
-
-def make_judge_question(
-    config: TaskConfig, fields: Mapping[str, Any], answer: str
-) -> JudgeQuestion:
-    """Return the question for a judge: the fields that models read, and the answer."""
-    inputs = {name: fields.get(name, "") for name in config.model_fields} | {ANSWER_FIELD: answer}
-    # Sorted keys: the same texts give the same key, whatever the order of the configuration.
-    text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
-    return JudgeQuestion(inputs, hashlib.sha256(text).hexdigest())
+from validation.models import Consensus, Verdict
 
 
 def find_judged_answers(task: Task) -> Iterator[JudgedAnswer]:
-    """Return an iterator over the free-text answers that people judged, calibration part first.
+    """Return an iterator over the free-text answers that people judged.
 
-    If people judged the model's answer, only examples with a single target count.
+    Those of the calibration part come first. If people judged the model's answer, only examples
+    with a single target count.
     """
-    rows = (
-        Example.objects.filter(
-            round__task=task,
-            retracted_at__isnull=True,
-            by_program=False,
-            consensus__verdict__in=[Verdict.CORRECT, Verdict.INCORRECT],
-        )
-        .select_related("context", "consensus")
-        .prefetch_related(prefetch_outputs())
-        .order_by("pk")
-    )
-    judged_answers = []
-    for example in rows:
-        judgement = _read_judgement(task, example)
-        if judgement:
-            judged_answers.append(judgement)
-    # By key and not by date: when the calls are used up, those asked are a random sample.
+    rows = _select_examples(task)
+    judged_answers: list[JudgedAnswer] = []
+    if has_criteria(task.config):
+        # Also of examples whose verdict is open: each criterion is decided by itself.
+        for example in rows.filter(consensus__judgements__isnull=False):
+            judged_answers += read_criterion_judgements(task, example)
+    else:
+        verdicts = [Verdict.CORRECT, Verdict.INCORRECT]
+        for example in rows.filter(consensus__verdict__in=verdicts):
+            judgement = read_judgement(task, example)
+            if judgement:
+                judged_answers.append(judgement)
+    # By key, not by date: when calls are used up, the judged answers are a random sample.
     judged_answers.sort(
-        key=lambda judgement: (judgement.part != "calibrate", judgement.question.key)
+        key=lambda judgement: (judgement.split != "calibrate", judgement.question.key)
     )
     return iter(judged_answers)
 
 
-def _read_judgement(task: Task, example: Example) -> JudgedAnswer | None:
-    """Return the judged free-text answer of an example, with the verdict of people.
+def _select_examples(task: Task) -> QuerySet[Example]:
+    """Select the examples that people wrote and did not withdraw, with the models' answers."""
+    examples = Example.objects.filter(round__task=task, retracted_at__isnull=True, by_program=False)
+    rows = examples.select_related("context", "consensus").prefetch_related(prefetch_outputs())
+    return rows.order_by("pk")
 
-    None if the answer is no text, or if people judged a model's answer and several targets
-    answered.
+
+def find_open_questions(task: Task) -> Iterator[JudgeQuestion]:
+    """Yield the criteria that people have not decided, for a judge to look at before them."""
+    if not has_criteria(task.config):
+        return
+    open_examples = _select_examples(task).exclude(consensus__state=Consensus.State.DECIDED)
+    for example in open_examples.iterator(chunk_size=500):
+        for _, question in iterate_criterion_questions(task, example):
+            yield question
+
+
+class Prejudgement(NamedTuple):
+    """What a judge said of the criteria of one example, and how far it agrees with people.
+
+    are_met: in the order of the criteria; None where it has said nothing.
     """
-    config, outputs = task.config, list(example.target_outputs.all())
-    answer = example.inputs.get(config.answer_field)
-    # People were asked about the model's answer. With several targets nobody knows which one.
-    if is_about_model(config, example.outcome):
-        answer = None
-        if len(outputs) == 1:
-            answer = outputs[0].output.get(config.answer_field)
-    if not isinstance(answer, str):
-        return None
-    fields = {**example.context.fields, **example.inputs}
-    author = example.annotator_id
-    part = assign_split(task.pk, author or example.uuid, settings.SECRET_KEY)
-    is_correct = example.consensus.verdict == Verdict.CORRECT
-    return JudgedAnswer(make_judge_question(config, fields, answer), author, part, is_correct)
+
+    judge: LlmJudge
+    agreement: Agreement
+    are_met: Sequence[bool | None]
+
+
+def find_prejudgements(task: Task, example: Example) -> list[Prejudgement]:
+    """Return what the task's judges said of an example's criteria. For owners only.
+
+    Makes three queries, none if the task has no criteria.
+    """
+    if not has_criteria(task.config):
+        return []
+    keys = [question.key for _, question in iterate_criterion_questions(task, example)]
+    met_by_judge: dict[int, dict[str, bool]] = {}
+    verdicts = LlmVerdict.objects.filter(judge__task=task, key__in=keys)
+    for judge_id, key, is_met in verdicts.values_list("judge_id", "key", "is_correct"):
+        met_by_judge.setdefault(judge_id, {})[key] = is_met
+    prejudgements = []
+    for judge in task.llm_judges.order_by("pk"):
+        # A judge that has not come to this example says nothing about it.
+        if judge.pk in met_by_judge:
+            are_met = [met_by_judge[judge.pk].get(key) for key in keys]
+            prejudgements.append(Prejudgement(judge, read_calibration(judge), are_met))
+    return prejudgements
 
 
 def read_verdicts(judge: LlmJudge) -> dict[str, bool]:
@@ -124,14 +122,16 @@ def compute_agreements(
         if judgement.question.key in verdicts:
             by_model = verdicts[judgement.question.key]
             pair = JudgedPair(judgement.author, judgement.is_correct, by_model)
-            pairs[judgement.part].append(pair)
-    return {name: compute_agreement(of_part) for name, of_part in pairs.items()}
+            pairs[judgement.split].append(pair)
+    return {split: compute_agreement(split_pairs) for split, split_pairs in pairs.items()}
 
 
 def find_unjudged_runs(judge: LlmJudge) -> QuerySet[EvaluationRun]:
-    """Return the task's successful runs that the judge has not scored, newest first.
+    """Return the task's plain runs that the judge has not scored, newest first.
 
-    A judge outside this site gets no sets whose inputs may not leave the site.
+    Only runs that count are included: of repeated runs the first that succeeded, and none of
+    withdrawn models. A judge outside this site gets no sets whose inputs may not leave the site,
+    and of tasks with criteria none whose answers are secret.
     """
     runs = EvaluationRun.objects.filter(
         submission__task=judge.task,
@@ -139,24 +139,53 @@ def find_unjudged_runs(judge: LlmJudge) -> QuerySet[EvaluationRun]:
         suite=EvaluationRun.Suite.PLAIN,
         outcome=Outcome.OK,
     )
-    # A judge with an address is somebody else's machine.
+    # A judge with a URL is somebody else's machine.
     if judge.asked_with["url"]:
         runs = runs.filter(version__evaluation_set__may_leave=True)
-    # A run whose predictions are gone cannot be judged.
-    unscored = filter_counting_runs(runs).exclude(llm_scores__judge=judge).exclude(predictions="")
-    return unscored.select_related("version").order_by("-finished_at")
+        # Criteria tell what a right answer is, so they leave only once the answers are public.
+        if has_criteria(judge.task.config):
+            runs = runs.filter(version__evaluation_set__answers_public=True)
+    # A run without stored predictions cannot be judged.
+    unscored_runs = (
+        filter_counting_runs(runs).exclude(llm_scores__judge=judge).exclude(predictions="")
+    )
+    return unscored_runs.select_related("version").order_by("-finished_at")
 
 
-def read_answers_to_judge(judge: LlmJudge, run: EvaluationRun) -> Iterator[JudgeQuestion | None]:
-    """Yield the answers of a run as questions, in the set's order; None for a missing answer."""
+class AnswerToScore(NamedTuple):
+    """An answer of a run.
+
+    questions: one, or one for each of the `criteria`; empty if the model gave no answer.
+    """
+
+    questions: Sequence[JudgeQuestion]
+    criteria: Sequence[Criterion] = ()
+
+
+def read_answers_to_judge(judge: LlmJudge, run: EvaluationRun) -> Iterator[AnswerToScore]:
+    """Yield the answers of a run with their questions, in the set's order."""
     config = judge.task.config
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        for row, line in zip(read_input_rows(run.version), lines, strict=True):
-            answer = orjson.loads(line)["answer"]
-            if isinstance(answer, str):
-                yield make_judge_question(config, row["inputs"], answer)
-            else:
-                yield None
+        # Criteria are stored with the right answers, which are not read otherwise.
+        if has_criteria(config):
+            for set_row, line in zip(read_set_rows(run.version), lines, strict=True):
+                criteria = read_criteria(set_row.criteria)
+                texts = [criterion.text for criterion in criteria]
+                yield _make_answer(config, set_row.inputs, line, texts)._replace(criteria=criteria)
+        else:
+            for row, line in zip(read_input_rows(run.version), lines, strict=True):
+                yield _make_answer(config, row["inputs"], line, [""])
+
+
+def _make_answer(
+    config: TaskConfig, inputs: Mapping[str, Any], line: bytes, criteria: Sequence[str]
+) -> AnswerToScore:
+    answer = orjson.loads(line)["answer"]
+    if not isinstance(answer, str):
+        return AnswerToScore(())
+    return AnswerToScore(
+        [make_judge_question(config, inputs, answer, criterion) for criterion in criteria]
+    )
 
 
 class CalibratedJudge(NamedTuple):
@@ -173,8 +202,8 @@ class CalibratedJudge(NamedTuple):
 
 def read_calibration(judge: LlmJudge) -> Agreement:
     """Return the agreement of a judge on the calibration part."""
-    nothing_yet = dict.fromkeys(Agreement._fields[:6], 0)  # the counts; kappa stays None
-    return Agreement(**(judge.report.get("calibrate") or nothing_yet))
+    empty_counts = dict.fromkeys(Agreement._fields[:6], 0)  # the counts; kappa stays None
+    return Agreement(**(judge.report.get("calibrate") or empty_counts))
 
 
 def find_calibrated_judges(task: Task) -> list[CalibratedJudge]:
@@ -188,8 +217,8 @@ def find_calibrated_judges(task: Task) -> list[CalibratedJudge]:
 
 def find_judge_scores(runs: Iterable[EvaluationRun]) -> list[tuple[LlmScore, Agreement]]:
     """Return the judges' scores of these runs, each with the judge's agreement; one query."""
-    of_runs = Q(run__in=[run.pk for run in runs])
-    rows = LlmScore.objects.filter(of_runs).select_related(
+    is_of_runs = Q(run__in=[run.pk for run in runs])
+    rows = LlmScore.objects.filter(is_of_runs).select_related(
         "judge", "run__version__evaluation_set", "run__submission"
     )
     return [(score, read_calibration(score.judge)) for score in rows.order_by("judge", "run__pk")]
@@ -199,7 +228,7 @@ class MetricJudge(NamedTuple):
     """The judge behind a task's metric `llm_judge`, which the task's configuration names.
 
     number: its position among the task's judges, used as its version; 0 if no judge has the name.
-    newest: the id of its last score, which changes whenever its scores do.
+    newest: the id of its last score, which changes whenever its scores do; None without a score.
     """
 
     pk: int | None
@@ -210,18 +239,21 @@ class MetricJudge(NamedTuple):
     newest: int | None
 
     @property
-    def ranks(self) -> bool:
-        """Return whether its scores count in the ranking: it was calibrated on enough examples."""
+    def counts_in_ranking(self) -> bool:
+        """Return whether the judge's scores count in the ranking.
+
+        They do if the judge was calibrated on enough examples.
+        """
         return self.agreement.is_calibrated
 
     @property
-    def told(self) -> dict[str, Any]:
+    def public_fields(self) -> dict[str, Any]:
         """Return the judge as leaderboards, snapshots and the API show it with its scores."""
-        agreement: dict[str, Any] = {"is_calibrated": self.ranks}
+        agreement: dict[str, Any] = {"is_calibrated": self.counts_in_ranking}
         for name, value in self.agreement._asdict().items():
             agreement[name] = round(value, 4) if isinstance(value, float) else value
-        about = {"name": self.name, "model": self.model, "number": self.number}
-        return {**about, "agreement": agreement}
+        judge_fields = {"name": self.name, "model": self.model, "number": self.number}
+        return {**judge_fields, "agreement": agreement}
 
 
 def find_metric_judge(task: Task) -> MetricJudge | None:
@@ -236,7 +268,7 @@ def find_metric_judge(task: Task) -> MetricJudge | None:
     judge = judges.filter(name=name).first()
     if judge is None:
         return MetricJudge(None, name, "", 0, compute_agreement([]), None)
-    # Judges never go, so their count is a version that readers can cite.
+    # Judges are never deleted, so their count is a version that readers can cite.
     number = task.llm_judges.filter(pk__lte=judge.pk).count()
-    measured = read_calibration(judge)
-    return MetricJudge(judge.pk, name, judge.target.name, number, measured, judge.newest)
+    agreement = read_calibration(judge)
+    return MetricJudge(judge.pk, name, judge.target.name, number, agreement, judge.newest)

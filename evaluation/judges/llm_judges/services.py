@@ -1,4 +1,4 @@
-"""Write judges: make one, ask it again, and the job that asks. No lock."""
+"""Write judges: create one, run it again, and do its job. Takes no locks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,33 +13,37 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import WorkStopped
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.leases import Heartbeat, queue_again
-from evaluation.isolation.queue.lifecycle import carry_through
-from evaluation.judges.llm_judges.selectors import (
-    ANSWER_FIELD,
+from evaluation.isolation.queue.leases import Heartbeat, requeue_jobs
+from evaluation.isolation.queue.lifecycle import do_job_work
+from evaluation.judges.llm_judges.questions import (
     JudgeQuestion,
+    get_verdict_labels,
+    list_prompt_fields,
+)
+from evaluation.judges.llm_judges.selectors import (
+    AnswerToScore,
     compute_agreements,
     find_judged_answers,
+    find_open_questions,
     find_unjudged_runs,
     read_answers_to_judge,
     read_verdicts,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.carriers import open_cluster_transport
-from evaluation.runs.chat.target_services import CHAT_ADAPTER, Asker, read_target_settings
+from evaluation.runs.chat.target_services import CHAT_ADAPTER, TargetClient, read_target_settings
+from tasks.config.criteria import compute_score
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import build_chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport
-from validation.rates.rates import Rate, rate
+from validation.rates.rates import Rate, compute_rate
 
-VERDICT_LABELS = ("correct", "incorrect")
-MOST_CALLS = 20_000
+MAX_CALLS = 20_000
 
-
-MODEL_CHANGED = gettext_noop(
-    "The model, its address or its options are not those that the judge was made with. Make a new "
-    "judge; it is calibrated again."
+MODEL_CHANGED_MESSAGE = gettext_noop(
+    "The model's URL or options have changed since this judge was created. Create a "
+    "new judge and calibrate it."
 )
 
 
@@ -49,7 +53,7 @@ class JudgeRefused(Refused):
     code = "llm_judge"
 
 
-def make_judge(
+def create_judge(
     *, task: Task, target: TargetModel, name: str, prompt: str, most_calls: int, actor: User | None
 ) -> LlmJudge:
     """Create a judge from one of the task's chat models and a prompt, and queue it.
@@ -57,10 +61,10 @@ def make_judge(
     most_calls: the maximum number of calls. Raises JudgeRefused.
     """
     # Other answers are right or wrong by a rule.
-    if not task.config.answers_freely:
-        raise JudgeRefused(_("Judges are for free answers; this task has none."))
+    if not task.config.has_free_answers:
+        raise JudgeRefused(_("LLM judges score free-text answers. This task doesn't have any."))
     if target.adapter != CHAT_ADAPTER or target.task_id != task.pk:
-        raise JudgeRefused(_("Choose a chat model among the task's targets (openai_chat)."))
+        raise JudgeRefused(_("Choose one of the task's chat models (openai_chat)."))
     try:
         with transaction.atomic():
             judge = LlmJudge.objects.create(
@@ -73,21 +77,23 @@ def make_judge(
                 requested_by=actor,
             )
             log(actor, "llm_judge.made", judge, model=target.name)
-    # The unique name decides, also between two people at once.
+    # The unique name decides, even between simultaneous requests.
     except IntegrityError:
-        message = _("There is a judge called %(name)s. A judge never changes: choose another name.")
+        message = _(
+            "A judge called %(name)s already exists. You can't edit judges, so choose another name."
+        )
         raise JudgeRefused(message % {"name": name}) from None
     enqueue(judge.function, judge.pk)
     return judge
 
 
-def run_judge_again(*, judge: LlmJudge, actor: User | None) -> None:
+def rerun_judge(*, judge: LlmJudge, actor: User | None) -> None:
     """Queue the judge again for new answers, with at most `most_calls` further calls.
 
     Takes no lock: a single update decides. Raises JudgeRefused while the judge is running.
     """
-    if not queue_again(LlmJudge.objects.filter(pk=judge.pk)):
-        raise JudgeRefused(_("It is being asked now. Wait for its end."))
+    if not requeue_jobs(LlmJudge.objects.filter(pk=judge.pk)):
+        raise JudgeRefused(_("This judge is already running. Wait until it finishes."))
     log(actor, "llm_judge.asked", judge)
 
 
@@ -96,121 +102,149 @@ def run_judge(judge: LlmJudge) -> None:
 
     1. Load the model, if it is one of ours.
     2. Calibrate: judge every answer that people judged.
-    3. Score runs, newest first, until the calls are used up.
-    4. Store the agreement and the number of calls.
+    3. Judge the criteria that people have not decided, which only owners see.
+    4. Score runs, newest first, until the calls are used up.
+    5. Store the agreement and the number of calls.
 
     Each verdict is stored immediately, outside any transaction, so that an interrupted job
     continues where it stopped. A failed call gives no verdict. Raises LeaseLost.
     """
-    carry_through(judge, _run_judge)
+    do_job_work(judge, _run_judge)
 
 
 def _run_judge(judge: LlmJudge, heartbeat: Heartbeat) -> None:
-    with open_cluster_transport(judge.target, heartbeat.beat) as by:
-        judge_job = _JudgeJob(judge, heartbeat, by)
+    with open_cluster_transport(judge.target, heartbeat.beat) as transport:
+        judge_job = _JudgeJob(judge, heartbeat, transport)
         try:
             judge_job.calibrate()
+            judge_job.look_at_open_criteria()
             judge_job.score_runs()
         except WorkStopped:
-            judge_job.report()  # what it has judged so far counts, also if it never goes on
+            judge_job.store_report()  # what it has judged so far counts, even if it never continues
             raise
-        judge_job.report()
-    heartbeat.patiently(lambda: leases.finish_job(judge))
+        judge_job.store_report()
+    heartbeat.call_patiently(lambda: leases.finish_job(judge))
 
 
 class _JudgeJob:
     """One execution of the job that runs a judge, with at most `judge.most_calls` calls.
 
-    by: the transport from `open_cluster_transport`.
+    transport: the one from `open_cluster_transport`.
     """
 
-    def __init__(self, judge: LlmJudge, heartbeat: Heartbeat, by: Transport | None) -> None:
-        self.judge, self.asker = judge, Asker(judge, self.endpoint, MODEL_CHANGED)
-        self.heartbeat, self.by = heartbeat, by
+    def __init__(self, judge: LlmJudge, heartbeat: Heartbeat, transport: Transport | None) -> None:
+        self.judge, self.client = (
+            judge,
+            TargetClient(judge, self.build_endpoint, MODEL_CHANGED_MESSAGE),
+        )
+        self.heartbeat, self.transport = heartbeat, transport
+        self.labels = get_verdict_labels(judge.task.config)
         self.verdicts = read_verdicts(judge)
-        # Read once: people go on judging while the model is asked.
-        self.judged = list(find_judged_answers(judge.task))
+        # Read once, because people continue judging while the model answers.
+        self.judged_answers = list(find_judged_answers(judge.task))
 
     def calibrate(self) -> None:
-        for number, judgement in enumerate(self.judged):
-            share = 0.5 * number / max(1, len(self.judged))
-            self.heartbeat.tell(share, gettext_noop("judging what people judged"))
+        for number, judgement in enumerate(self.judged_answers):
+            progress = 0.5 * number / max(1, len(self.judged_answers))
+            self.heartbeat.report_progress(
+                progress, gettext_noop("judging answers that people judged")
+            )
             self.find_verdict(judgement.question)
-        self.report()
+        self.store_report()
+
+    def look_at_open_criteria(self) -> None:
+        """Judge criteria before people do. These verdicts are never votes."""
+        for question in find_open_questions(self.judge.task):
+            self.heartbeat.report_progress(0.5, gettext_noop("judging before people do"))
+            self.find_verdict(question)
 
     def score_runs(self) -> None:
         for run in find_unjudged_runs(self.judge):
-            self.heartbeat.tell(0.5, gettext_noop("judging what models answered"))
-            self.score(run)
+            self.heartbeat.report_progress(0.5, gettext_noop("judging the models' answers"))
+            self.score_run(run)
 
-    def score(self, run: EvaluationRun) -> None:
-        """Score a run if every answer has a verdict.
+    def score_run(self, run: EvaluationRun) -> None:
+        """Score a run if every answer has a verdict. A missing answer counts as incorrect.
 
         A score of only some of the answers could not be compared between models.
         """
-        verdicts = []
+        scores = []
         for answer in read_answers_to_judge(self.judge, run):
             self.heartbeat.beat()
-            # A missing answer is incorrect. The judge need not be asked.
-            verdict = False if answer is None else self.find_verdict(answer)
-            if verdict is None:
+            score = self._score_answer(answer)
+            if score is None:
                 return
-            verdicts.append(verdict)
-        share = rate(sum(verdicts), len(verdicts))
+            scores.append(score)
+        rate = compute_rate(sum(scores), len(scores))
         # A run without answers has no share.
-        if isinstance(share, Rate):
-            values = {"value": share.value, "low": share.low, "high": share.high, "n": share.n}
+        if isinstance(rate, Rate):
+            values = {"value": rate.value, "low": rate.low, "high": rate.high, "n": rate.n}
             # Replaced if another worker has scored it meanwhile: both have the same verdicts.
             LlmScore.objects.update_or_create(judge=self.judge, run=run, defaults=values)
 
-    def find_verdict(self, question: JudgeQuestion) -> bool | None:
-        """Return the stored verdict, or call the judge. Raises the exceptions of `Asker.ask`.
+    def _score_answer(self, answer: AnswerToScore) -> float | None:
+        """Return the score (0-1) of an answer; None if the judge gave no verdict."""
+        # A missing answer is incorrect. The judge need not be asked.
+        if not answer.questions:
+            return 0.0
+        verdicts = [self.find_verdict(question) for question in answer.questions]
+        if None in verdicts:
+            return None
+        rule = self.judge.task.config.verdict
+        if rule.type != "criteria":
+            return float(all(verdicts))
+        judgements = ["met" if is_met else "not_met" for is_met in verdicts]
+        return compute_score(answer.criteria, judgements, rule.score).value
 
-        None if no calls are left or the call failed.
+    def find_verdict(self, question: JudgeQuestion) -> bool | None:
+        """Return the stored verdict, or call the judge.
+
+        Returns None if no calls are left or the call failed. Raises the exceptions of
+        `TargetClient.ask`.
         """
         if question.key in self.verdicts:
             return self.verdicts[question.key]
-        # Verdicts that are stored already cost nothing, so they come first.
-        if self.asker.calls >= self.judge.most_calls:
+        # Stored verdicts cost nothing, so they come first.
+        if self.client.call_count >= self.judge.most_calls:
             return None
-        answer = self.asker.ask(question.inputs)
+        answer = self.client.ask(question.inputs)
         if answer is None:
             return None
-        is_correct = bool(answer["verdict"] == VERDICT_LABELS[0])
-        # Another worker may have asked the same after this one was taken for dead.
+        is_correct = bool(answer["verdict"] == self.labels[0])
+        # Another worker may have done the same after this one was considered dead.
         LlmVerdict.objects.get_or_create(
             judge=self.judge, key=question.key, defaults={"is_correct": is_correct}
         )
         self.verdicts[question.key] = is_correct
         return is_correct
 
-    def endpoint(self) -> Endpoint:
+    def build_endpoint(self) -> Endpoint:
         """Return the endpoint that asks the chat model for a verdict."""
         judge = self.judge
-        fields = (*judge.task.config.model_fields, ANSWER_FIELD)
         return build_chooser_endpoint(
             judge.target,
-            fields,
+            list_prompt_fields(judge.task.config),
             output="verdict",
-            labels=VERDICT_LABELS,
+            labels=self.labels,
             prompt=judge.prompt,
-            by=self.by,
+            transport=self.transport,
         )
 
-    def report(self) -> None:
+    def store_report(self) -> None:
         """Store the current agreement and the number of calls. Raises LeaseLost."""
         report: dict[str, Any] = {}
-        for name, agreement in compute_agreements(self.judged, self.verdicts).items():
+        for name, agreement in compute_agreements(self.judged_answers, self.verdicts).items():
             report[name] = agreement._asdict()
-        keys = [judgement.question.key for judgement in self.judged]
-        report["calls"], report["failures"] = self.asker.calls, self.asker.failures
+        keys = [judgement.question.key for judgement in self.judged_answers]
+        report["calls"], report["failures"] = self.client.call_count, self.client.failure_count
         report["waiting"] = sum(key not in self.verdicts for key in keys)
-        leases.store_part(self.judge, report=report)
+        leases.store_partial_results(self.judge, report=report)
 
 
 def iterate_tuning_rows(task: Task) -> Iterable[dict[str, Any]]:
     """Yield the examples of the tuning part, each with its inputs, answer and verdict."""
+    favourable, other = get_verdict_labels(task.config)
     for judgement in find_judged_answers(task):
-        if judgement.part == "tune":
-            verdict = VERDICT_LABELS[0] if judgement.is_correct else VERDICT_LABELS[1]
+        if judgement.split == "tune":
+            verdict = favourable if judgement.is_correct else other
             yield {"inputs": dict(judgement.question.inputs), "verdict": verdict}

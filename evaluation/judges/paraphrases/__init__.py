@@ -1,1 +1,1 @@
-"""Examples in other words: a language model writes them, people check them, versions get them."""
+"""Paraphrased examples: a language model writes them, people check them, set versions use them."""

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.judges.paraphrases.services import MOST_EXAMPLES
+from evaluation.judges.paraphrases.services import MAX_EXAMPLES
 from evaluation.runs.chat.forms import make_chat_fields
 from tasks.models import Task
 
@@ -21,10 +21,10 @@ class ParaphraseForm(forms.Form):
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
-        hint = _("The text is given between tags of its name, as data.")
+        hint = _("The text follows the prompt between the tags `<text>` and `</text>`.")
         self.fields |= make_chat_fields(
             task, label=_("Model"), prompt=DEFAULT_PROMPT, prompt_help=hint, rows=4
         )
         self.fields["size"] = forms.IntegerField(
-            min_value=1, max_value=MOST_EXAMPLES, initial=200, label=_("Most examples")
+            min_value=1, max_value=MAX_EXAMPLES, initial=200, label=_("Maximum examples")
         )

@@ -1,4 +1,4 @@
-"""Find which examples of a set are said in other words, and what waits to be checked.
+"""Find which examples of a set are paraphrased, and which paraphrases wait to be checked.
 
 Only reads.
 """
@@ -18,11 +18,15 @@ from tasks.config.schema import TaskConfig
 
 State = Paraphrase.State
 SETTLED_STATES = (State.WAITING, State.KEPT)
-"""States in which an example needs no other paraphrase."""
+"""States in which an example needs no further paraphrase."""
 
 
 class PairToCheck(NamedTuple):
-    """A paraphrase with its example, for people to check. texts: (field, original, paraphrase)."""
+    """A paraphrase with its example, for people to check.
+
+    texts: (field, original, paraphrase). others: (field, text) of the other inputs. gold: the right
+    answers as texts.
+    """
 
     paraphrase: Paraphrase
     texts: list[tuple[str, str, str]]
@@ -36,28 +40,31 @@ def compute_base_digest(row: SetRow) -> str:
 
 
 def choose_rows_to_paraphrase(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow]:
-    """Return the examples that the job has not paraphrased yet, in an order given by a hash.
+    """Return the examples to paraphrase next, as many as the job still lacks, ordered by a hash.
 
-    Examples for which a paraphrase was tried before come last.
+    Examples that the job has tried, or that have a waiting or kept paraphrase, are left out.
+    Examples that another job tried without success come last.
     """
-    all_of_set = Paraphrase.objects.filter(job__evaluation_set=job.evaluation_set_id)
-    of_job = set(job.paraphrases.values_list("uid", flat=True))
-    done = of_job | set(all_of_set.filter(state__in=SETTLED_STATES).values_list("uid", flat=True))
-    tried_uids = set(all_of_set.values_list("uid", flat=True))
-    rows = (row for row in read_set_rows(version) if row.uid not in done)
+    set_paraphrases = Paraphrase.objects.filter(job__evaluation_set=job.evaluation_set_id)
+    job_uids = set(job.paraphrases.values_list("uid", flat=True))
+    settled_uids = job_uids | set(
+        set_paraphrases.filter(state__in=SETTLED_STATES).values_list("uid", flat=True)
+    )
+    tried_uids = set(set_paraphrases.values_list("uid", flat=True))
+    rows = (row for row in read_set_rows(version) if row.uid not in settled_uids)
 
-    def order(row: SetRow) -> tuple[bool, bytes]:
+    def compute_sort_key(row: SetRow) -> tuple[bool, bytes]:
         # False sorts before True: examples that no model has tried come first.
         return row.uid in tried_uids, hashlib.sha256(row.uid.encode()).digest()
 
-    return nsmallest(max(0, job.size - len(of_job)), rows, key=order)
+    return nsmallest(max(0, job.size - len(job_uids)), rows, key=compute_sort_key)
 
 
 def count_by_state(evaluation_set: EvaluationSet) -> dict[str, int]:
     """Return the number of a set's paraphrases in each state, including zeros."""
     rows = Paraphrase.objects.filter(job__evaluation_set=evaluation_set).values_list("state")
-    count_by_state = dict(rows.annotate(n=Count("pk")).order_by())
-    return {state.value: count_by_state.get(state.value, 0) for state in State}
+    counts = dict(rows.annotate(n=Count("pk")).order_by())
+    return {state.value: counts.get(state.value, 0) for state in State}
 
 
 def iterate_current_paraphrases(
@@ -65,15 +72,17 @@ def iterate_current_paraphrases(
 ) -> Iterator[tuple[Paraphrase, SetRow]]:
     """Yield the paraphrases in a state, with their examples.
 
-    Only if the example is in the version and unchanged.
+    Leaves out paraphrases whose example has changed or is not in the version.
     """
-    rows = Paraphrase.objects.filter(job__evaluation_set=version.evaluation_set_id, state=state)
-    paraphrases = {paraphrase.uid: paraphrase for paraphrase in rows.order_by("pk")}
+    state_paraphrases = Paraphrase.objects.filter(
+        job__evaluation_set=version.evaluation_set_id, state=state
+    )
+    paraphrases = {paraphrase.uid: paraphrase for paraphrase in state_paraphrases.order_by("pk")}
     if not paraphrases:
         return
     for row in read_set_rows(version):
         paraphrase = paraphrases.get(row.uid)
-        # An example that was changed since then needs another paraphrase.
+        # An example that has changed since then needs another paraphrase.
         if paraphrase and paraphrase.base == compute_base_digest(row):
             yield paraphrase, row
 
@@ -81,13 +90,17 @@ def iterate_current_paraphrases(
 def make_pair_to_check(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) -> PairToCheck:
     """Return a paraphrase with what people need to check it: the model's inputs and the answers."""
     texts = []
-    for name, new in paraphrase.fields.items():
-        texts.append((config.component(name).others_title, str(row.inputs[name]), new))
+    for name, new_text in paraphrase.fields.items():
+        texts.append(
+            (config.get_component(name).third_person_title, str(row.inputs[name]), new_text)
+        )
     other_texts = []
     for name in config.model_fields:
         is_other = name not in paraphrase.fields and name not in config.media_fields
         if is_other and row.inputs.get(name):
-            other_texts.append((config.component(name).others_title, str(row.inputs[name])))
+            other_texts.append(
+                (config.get_component(name).third_person_title, str(row.inputs[name]))
+            )
     return PairToCheck(paraphrase, texts, other_texts, [_format_gold(gold) for gold in row.gold])
 
 

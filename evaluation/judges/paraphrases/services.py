@@ -1,4 +1,4 @@
-"""Write paraphrases: request them, store people's checks, make the version that gets them."""
+"""Write paraphrases: request them, store people's checks, create the version that includes them."""
 
 from collections.abc import Collection, Mapping
 
@@ -10,7 +10,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
-from evaluation.contract import MOST_BASES
+from evaluation.contract import MAX_PERTURBED_EXAMPLES
 from evaluation.judges.paraphrases.selectors import iterate_current_paraphrases
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import CHAT_ADAPTER, read_target_settings
@@ -19,31 +19,31 @@ from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
 
 State = Paraphrase.State
-MOST_EXAMPLES = 2000
-"""Examples for which a model is asked each time; people check every one."""
+MAX_EXAMPLES = 2000
+"""The maximum number of examples per request, because people check every paraphrase."""
 SHARED_COLUMNS = (
     "evaluation_set", "inputs", "gold", "sha256", "size", "slices", "dataset", "overlap",
     "exposed_at", "settled_at", "judged", "to_judge",
 )  # fmt: skip
-"""What a version shares with the one before it that has the same examples."""
+"""The columns that a version copies from the version before it, whose examples it shares."""
 
 
 def find_text_fields(config: TaskConfig) -> tuple[str, ...]:
     """Return the text fields that may be paraphrased: all but a passage that answers quote."""
-    answer = config.component(config.answer_field)
-    quoted = answer.reference if answer.type == "span" else None
-    fields = [name for name in config.model_fields if config.component(name).kind.is_text]
-    return tuple(name for name in fields if name != quoted)
+    answer = config.get_component(config.answer_field)
+    quoted_field = answer.reference if answer.type == "span" else None
+    fields = [name for name in config.model_fields if config.get_component(name).kind.is_text]
+    return tuple(name for name in fields if name != quoted_field)
 
 
-def ask_for_paraphrases(
+def request_paraphrases(
     *, evaluation_set: EvaluationSet, target: TargetModel, prompt: str, size: int, actor: User
 ) -> Paraphrasing:
-    """Queue a job in which a chat model of the task paraphrases `size` examples of a set.
+    """Queue a job in which a chat model of the task paraphrases up to `size` examples of a set.
 
     Takes no lock: a constraint allows one such job per set at a time. Raises Refused.
     """
-    check_may_ask(evaluation_set, target)
+    check_paraphrasing_allowed(evaluation_set, target)
     try:
         with transaction.atomic():
             job = Paraphrasing.objects.create(
@@ -56,30 +56,32 @@ def ask_for_paraphrases(
             )
             log(actor, "paraphrases.asked", evaluation_set, model=target.name, size=size)
     except IntegrityError:
-        raise Refused(_("A model is being asked about this set now. Wait for its end.")) from None
+        raise Refused(
+            _("A model is already writing paraphrases for this set. Wait until that is done.")
+        ) from None
     enqueue(job.function, job.pk)
     return job
 
 
-def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
+def check_paraphrasing_allowed(evaluation_set: EvaluationSet, target: TargetModel) -> None:
     """Raise Refused if a set cannot be paraphrased, or not by this model."""
     config, version = evaluation_set.task.config, find_latest_version(evaluation_set)
     if target.adapter != CHAT_ADAPTER or target.task_id != evaluation_set.task_id:
-        raise Refused(_("Choose a chat model among the task's targets (openai_chat)."))
+        raise Refused(_("Choose one of the task's chat models (openai_chat)."))
     if config.media_fields:
         raise Refused(
-            _("Examples with pictures or recordings are not said in other words: nobody who checks "
-              "them would see these here.")
+            _("We can't paraphrase examples with pictures or recordings, because "
+"people who check paraphrases see only texts.")
         )  # fmt: skip
     if not find_text_fields(config):
-        raise Refused(_("Models read no text here that could be said in other words."))
-    if version is None or version.size > MOST_BASES:
-        raise Refused(_("The set needs a version of at most 100,000 examples."))
-    # A target without an address runs on our own model server.
+        raise Refused(_("This task has no texts that could be paraphrased."))
+    if version is None or version.size > MAX_PERTURBED_EXAMPLES:
+        raise Refused(_("The test set needs a version with at most 100,000 examples."))
+    # A target without a URL runs on our own model server.
     if target.url and not evaluation_set.may_leave:
         raise Refused(
-            _("The inputs of this set may not leave, and the model is elsewhere. Choose another "
-              "model, or let them leave on the page of the set.")
+            _("This set's inputs can't leave the site, but the model runs elsewhere. "
+                "Choose another model, or change this on the set's page.")
         )  # fmt: skip
 
 
@@ -93,7 +95,7 @@ def decide_paraphrases(
     """
     count = 0
     for state in (State.KEPT, State.REFUSED):
-        # Without those of a version, which never changes, and those that are in the state already.
+        # Without those of a version, which never changes, and those already in this state.
         undecided_paraphrases = Paraphrase.objects.filter(
             job__evaluation_set=evaluation_set,
             versions=None,
@@ -108,7 +110,9 @@ def decide_paraphrases(
     return count
 
 
-def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> EvaluationSetVersion:
+def create_paraphrased_version(
+    *, evaluation_set: EvaluationSet, actor: User
+) -> EvaluationSetVersion:
     """Create the next version of a set: the same examples, with the accepted paraphrases.
 
     Locks the set. Raises Refused if none was accepted since the last version.
@@ -122,15 +126,19 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
             for paraphrase, _row in iterate_current_paraphrases(last_version, State.KEPT)
         }
     with transaction.atomic():
-        locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
-        # What was accepted was compared with a version that is not the last one any more.
-        if last_version is None or find_latest_version(locked) != last_version:
-            raise Refused(_("The set has another version since. Look at it and try again."))
+        locked_set = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
+        # The accepted ones were compared with a version that is no longer the latest.
+        if last_version is None or find_latest_version(locked_set) != last_version:
+            raise Refused(_("The test set has a newer version. Check it and try again."))
         if accepted_ids <= set(last_version.paraphrases.values_list("pk", flat=True)):
-            raise Refused(_("No paraphrase was kept since the last version."))
-        same = {name: getattr(last_version, name) for name in SHARED_COLUMNS}
+            raise Refused(
+                _("No paraphrases have been kept since the last version. Keep some first.")
+            )
+        shared_values = {name: getattr(last_version, name) for name in SHARED_COLUMNS}
         number = last_version.version + 1
-        version = EvaluationSetVersion.objects.create(version=number, made_by=actor, **same)
+        version = EvaluationSetVersion.objects.create(
+            version=number, made_by=actor, **shared_values
+        )
         version.paraphrases.set(accepted_ids)
         counts = {"size": version.size, "paraphrases": len(accepted_ids)}
         log(actor, "evaluation_set.version", version, **counts)

@@ -11,9 +11,9 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import User
-from core.web.htmx import form_status
+from core.web.htmx import get_form_status
 from core.web.lists import RowStream, list_page
-from core.web.refusals import as_form_error, as_message
+from core.web.refusals import show_as_form_error, show_as_message
 from evaluation.contract import SetRow
 from evaluation.judges.paraphrases.forms import ParaphraseForm
 from evaluation.judges.paraphrases.selectors import (
@@ -22,17 +22,17 @@ from evaluation.judges.paraphrases.selectors import (
     make_pair_to_check,
 )
 from evaluation.judges.paraphrases.services import (
-    ask_for_paraphrases,
+    create_paraphrased_version,
     decide_paraphrases,
-    take_paraphrases,
+    request_paraphrases,
 )
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase
 from evaluation.test_sets.selectors import find_latest_version
 from tasks.access import find_task_and_editor
 
 State = Paraphrase.State
-PAIRS_A_PAGE = 10
-"""Paraphrases on a page."""
+PAGE_SIZE = 10
+"""The number of paraphrases on a page."""
 SHOWN_STATES = (State.WAITING, State.KEPT, State.REFUSED)
 
 
@@ -42,40 +42,43 @@ def _find_set(request: HttpRequest, code: str, name: str) -> tuple[EvaluationSet
 
 
 @require_http_methods(["GET", "POST"])
-def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Show the last job with its results, the next paraphrases to check, and the form."""
+def show_paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Show the last job with its results, the next paraphrases to check, and the request form.
+
+    On POST, request paraphrases.
+    """
     evaluation_set, user = _find_set(request, code, name)
     task = evaluation_set.task
     form = ParaphraseForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        with as_form_error(form):
-            ask_for_paraphrases(evaluation_set=evaluation_set, actor=user, **form.cleaned_data)
+        with show_as_form_error(form):
+            request_paraphrases(evaluation_set=evaluation_set, actor=user, **form.cleaned_data)
             return redirect("evaluation:paraphrases", code=code, name=name)
-    version, numbers = find_latest_version(evaluation_set), count_by_state(evaluation_set)
+    version, counts = find_latest_version(evaluation_set), count_by_state(evaluation_set)
     state = State.WAITING
     if request.GET.get("state") in SHOWN_STATES:
         state = State(request.GET["state"])
-    page, items, in_version = None, [], 0
+    page, items, version_count = None, [], 0
     if version:
         pairs = RowStream(partial(_list_pairs, version, state))
-        page = list_page(request, pairs, size=PAIRS_A_PAGE)
+        page = list_page(request, pairs, size=PAGE_SIZE)
         items = [make_pair_to_check(task.config, paraphrase, row) for paraphrase, row in page]
-        # What the version has is decided for good; the page says how many these are.
-        in_version = version.paraphrases.count()
+        # Paraphrases in the version are final; the page states their number.
+        version_count = version.paraphrases.count()
     values = {
         "task": task,
         "one": evaluation_set,
         "form": form,
         "version": version,
-        "numbers": [(each, numbers[each]) for each in State],
+        "numbers": [(listed_state, counts[listed_state]) for listed_state in State],
         "listed": SHOWN_STATES,
         "shown": state,
         "page": page,
         "items": items,
-        "in_version": in_version,
+        "in_version": version_count,
         "job": evaluation_set.paraphrasings.select_related("target").first(),
     }
-    status = form_status(form)
+    status = get_form_status(form)
     return render(request, "evaluation/paraphrases.html", values, status=status)
 
 
@@ -87,12 +90,12 @@ def _list_pairs(
 
 
 @require_POST
-def check(request: HttpRequest, code: str, name: str) -> HttpResponse:
+def store_paraphrase_decisions(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Store the decisions on the paraphrases of a page."""
     evaluation_set, user = _find_set(request, code, name)
     decisions = _read_decisions(request.POST)
     count = decide_paraphrases(evaluation_set=evaluation_set, decisions=decisions, actor=user)
-    message = ngettext("%(number)d checked.", "%(number)d checked.", count)
+    message = ngettext("%(number)d paraphrase checked.", "%(number)d paraphrases checked.", count)
     messages.success(request, message % {"number": count})
     return redirect("evaluation:paraphrases", code=code, name=name)
 
@@ -102,18 +105,18 @@ def _read_decisions(form_data: QueryDict) -> dict[str, list[int]]:
     decisions: dict[str, list[int]] = {State.KEPT: [], State.REFUSED: []}
     for name, state in form_data.items():
         pk = name.removeprefix("paraphrase-")
-        # Longer numbers are ids of nothing, and the database refuses them.
+        # Longer numbers cannot be ids, and the database refuses them.
         if pk != name and pk.isdecimal() and len(pk) < 18 and state in decisions:
             decisions[str(state)].append(int(pk))
     return decisions
 
 
 @require_POST
-def take(request: HttpRequest, code: str, name: str) -> HttpResponse:
+def create_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Create the next version of the set, with the accepted paraphrases."""
     evaluation_set, user = _find_set(request, code, name)
-    with as_message(request):
-        version = take_paraphrases(evaluation_set=evaluation_set, actor=user)
-        messages.success(request, _("%(version)s is made.") % {"version": version})
+    with show_as_message(request):
+        version = create_paraphrased_version(evaluation_set=evaluation_set, actor=user)
+        messages.success(request, _("%(version)s created.") % {"version": version})
         return redirect("evaluation:set", code=code, name=name)
     return redirect("evaluation:paraphrases", code=code, name=name)

@@ -1,4 +1,4 @@
-"""Tell whether jobs are stuck, for a monitor or a container's health check."""
+"""Report whether jobs are stuck, for a monitor or a container's health check."""
 
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -10,13 +10,15 @@ from evaluation.isolation.queue.leases import find_stuck_jobs
 
 
 class Command(BaseCommand):
-    help = "End with 1 when a job waits and no worker takes it."
+    help = "Exit with 1 if a job is waiting and no worker takes it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--minutes", type=int, default=5, help="how long is too long")
+        parser.add_argument(
+            "--minutes", type=int, default=5, help="longest time that a job may wait"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Empty as long as workers take what waits.
+        # Empty while workers take waiting jobs.
         messages = find_stuck_jobs(timedelta(minutes=options["minutes"]))
         if messages:
             messages.append("See the log of qcluster, if it runs.")

@@ -1,4 +1,4 @@
-"""Evaluate a model from the shell; docs/evaluation.md."""
+"""Evaluate a model from the shell; see docs/evaluation.md."""
 
 import json
 import signal
@@ -12,22 +12,22 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from evaluation import cli as by_hand
-from evaluation.cli import CannotEvaluate, overall_outcome
+from evaluation.cli import CannotEvaluate, find_overall_outcome
 from evaluation.contract import MIB, Outcome, Runnable
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import EvaluationRun
-from tasks.management.named import task_of
+from tasks.management.lookups import get_task
 from tasks.models import Task
 
-PLAIN, *PERTURBED = EvaluationRun.Suite.values
-TELL_SECONDS = 2.0
-WRONG_CALL_STATUS = 2  # exit status, as of a wrong option
+PLAIN_SUITE, *PERTURBED_SUITES = EvaluationRun.Suite.values
+PROGRESS_SECONDS = 2.0
+WRONG_CALL_STATUS = 2  # exit status, as for a wrong option
 
 
 class Command(BaseCommand):
     help = (
-        "Evaluate one model on one set of a task, here and now. Ends with 0 when it succeeded, "
-        "with 1 when the model failed and with 2 when it could not be asked; docs/evaluation.md."
+        "Evaluate one model on one set of a task now. Exit status: 0 for success, 1 if the model "
+        "failed, 2 if it could not be called. See docs/evaluation.md."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,9 +39,9 @@ class Command(BaseCommand):
         parser.add_argument("--chat", metavar="URL", help="the model is behind this base URL of an "
                             "OpenAI-compatible server")  # fmt: skip
         parser.add_argument("--secret-env", default="", metavar="NAME",
-                            help="of --chat: the variable that holds its key")  # fmt: skip
-        parser.add_argument("--instructions", help="of --chat: what the model is told first; "
-                            "default: the task's name and labels")  # fmt: skip
+                            help="with --chat: the variable that contains its key")  # fmt: skip
+        parser.add_argument("--instructions", help="with --chat: the system prompt; default: "
+                            "the task's name and labels")  # fmt: skip
         parser.add_argument("--runner", choices=["docker", "process"],
                             help="default: docker where an engine answers")  # fmt: skip
         parser.add_argument("--suites", help="plain,robustness,fairness; default: plain and those "
@@ -62,22 +62,22 @@ class Command(BaseCommand):
             model, runner = self._find_model(task, options)
         except CannotEvaluate as error:
             raise CommandError(str(error), returncode=WRONG_CALL_STATUS) from None
-        report = by_hand.evaluate_by_hand(
-            task, examples, model, runner, suites, self._make_teller(), paraphrase
+        report = by_hand.evaluate_from_shell(
+            task, examples, model, runner, suites, self._make_progress_writer(), paraphrase
         )
         report = {"model": options["model"], **report}
-        lines = [json.dumps(report, indent=2)] if options["json"] else print_scores(report)
+        lines = [json.dumps(report, indent=2)] if options["json"] else iterate_report_lines(report)
         self.stdout.write("\n".join(lines))
-        outcome, sentence = overall_outcome(report)
+        outcome, sentence = find_overall_outcome(report)
         if outcome != Outcome.OK:
             raise CommandError(f"{outcome}: {sentence}")
 
     def _find_task(self, code: str) -> Task:
         try:
-            return task_of(code)
+            return get_task(code)
         except CommandError as error:
             raise CannotEvaluate(str(error)) from None
-        # The command is also the first thing that people try, before anything is set up.
+        # People also try this command first, before anything is set up.
         except DatabaseError as error:
             raise CannotEvaluate(
                 f"The database has no tasks yet ({error}). Run: manage.py quickstart --setup-only"
@@ -91,32 +91,34 @@ class Command(BaseCommand):
         return by_hand.find_model(task, options["model"], options["runner"])
 
     def _find_suites(self, task: Task, text: str | None) -> list[str]:
-        """Return the names of the perturbed suites to run.
+        """Return the names of the perturbed suites to run, by default those of the configuration.
 
-        The plain suite, with which they are compared, is always run.
+        The plain suite, with which they are compared, is always run. Raises CannotEvaluate.
         """
         names = list(task.config.metrics.deltas) if text is None else text.split(",")
         for name in names:
-            if name not in (PLAIN, *PERTURBED):
-                known = ",".join((PLAIN, *PERTURBED))
-                raise CannotEvaluate(f"--suites: there is no {name!r}. Choose from {known}.")
-        return [name for name in PERTURBED if name in names]
+            if name not in (PLAIN_SUITE, *PERTURBED_SUITES):
+                known_names = ",".join((PLAIN_SUITE, *PERTURBED_SUITES))
+                raise CannotEvaluate(
+                    f"--suites: {name!r} doesn't exist. Choose from {known_names}."
+                )
+        return [name for name in PERTURBED_SUITES if name in names]
 
-    def _make_teller(self) -> Any:
+    def _make_progress_writer(self) -> Any:
         """Return a function that writes the progress to standard error every few seconds."""
-        at = 0.0
+        next_report_at = 0.0
 
-        def tell(progress: float, message: str) -> None:
-            nonlocal at
-            if time.monotonic() >= at:
-                at = time.monotonic() + TELL_SECONDS
+        def report_progress(progress: float, message: str) -> None:
+            nonlocal next_report_at
+            if time.monotonic() >= next_report_at:
+                next_report_at = time.monotonic() + PROGRESS_SECONDS
                 self.stderr.write(f"{progress:4.0%} {message}", self.style.NOTICE)
 
-        return tell
+        return report_progress
 
 
-def print_scores(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the report as lines for people: totals with intervals, slices and kinds without."""
+def iterate_report_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the report as readable lines. Only the totals have intervals."""
     yield f"{report['model']} on {report['dataset']} ({report['examples']} examples)"
     yield from _describe_suite(report)
     yield from _format_table(report["slices"])
@@ -137,34 +139,34 @@ def _describe_suite(suite: Mapping[str, Any]) -> Iterator[str]:
     for warning in suite["warnings"]:
         yield f"warning: {warning}"
     if suite["log"] and suite["outcome"] != Outcome.OK:
-        yield f"its log ends so:\n{suite['log'].rstrip()}"
+        yield f"end of its log:\n{suite['log'].rstrip()}"
     yield from _describe_usage(suite)
     for metric, number in suite["metrics"].items():
-        between = ""
+        interval_text = ""
         if number["low"] is not None:
-            between = f" ({number['low']:.4f} to {number['high']:.4f})"
-        yield f"  {metric:<30}{_format_value(number['value'])}{between}  n {number['n']}"
+            interval_text = f" ({number['low']:.4f} to {number['high']:.4f})"
+        yield f"  {metric:<30}{_format_value(number['value'])}{interval_text}  n {number['n']}"
 
 
-def _format_table(parts: Mapping[str, Any]) -> Iterator[str]:
+def _format_table(numbers_by_group: Mapping[str, Any]) -> Iterator[str]:
     """Yield a table with a row for each slice or kind and a column for each metric."""
-    if not parts:
+    if not numbers_by_group:
         return
-    names = list(dict.fromkeys(chain.from_iterable(parts.values())))
+    names = list(dict.fromkeys(chain.from_iterable(numbers_by_group.values())))
     yield "  " + " " * 30 + " ".join(f"{name:>16}" for name in names) + f"{'n':>9}"
-    for name, numbers in parts.items():
+    for name, numbers in numbers_by_group.items():
         cells = [_format_value(numbers.get(metric, {}).get("value")) for metric in names]
         n = max(number["n"] for number in numbers.values())
         yield f"  {name:<30}" + " ".join(f"{cell:>16}" for cell in cells) + f"{n:>9}"
 
 
 def _describe_usage(suite: Mapping[str, Any]) -> Iterator[str]:
-    used, peak = suite["throughput"], suite["memory"]["peak_bytes"]
+    throughput, peak_bytes = suite["throughput"], suite["memory"]["peak_bytes"]
     for name, value in (
-        ("examples per second", used["examples_per_second"]),
-        ("seconds", used["seconds"]),
-        ("seconds to the first answer", used["start_seconds"]),
-        ("most memory, MiB", peak and peak / MIB),
+        ("examples per second", throughput["examples_per_second"]),
+        ("seconds", throughput["seconds"]),
+        ("seconds to the first answer", throughput["start_seconds"]),
+        ("most memory, MiB", peak_bytes and peak_bytes / MIB),
         ("processor seconds", suite["cpu_seconds"]),
         ("cost estimate, cents", suite["cost_cents"]),
     ):

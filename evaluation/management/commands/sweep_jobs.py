@@ -1,4 +1,4 @@
-"""Put jobs of dead workers back into the queue, as qcluster does each half minute."""
+"""Do all work of the sweep that is due, as qcluster does every half minute."""
 
 from typing import Any
 

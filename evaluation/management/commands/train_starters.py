@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from evaluation.training.starters import add_arguments, run
+from evaluation.training.starters import add_arguments, train_and_install_starters
 
 
 class Command(BaseCommand):
@@ -15,4 +15,6 @@ class Command(BaseCommand):
         add_arguments(parser, settings.HOME)
 
     def handle(self, **options: Any) -> None:
-        run(options["home"], options["task"], force=options["force"], as_json=options["json"])
+        train_and_install_starters(
+            options["home"], options["task"], force=options["force"], as_json=options["json"]
+        )

@@ -1,4 +1,4 @@
-"""The endpoint of a submitted chat model, and the meter that enforces its owner's cap."""
+"""The endpoint of a submitted chat model, and the meter that enforces its owner's cost cap."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +33,7 @@ from tasks.targets.spending_services import SpentError
 
 def make_endpoint_config(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
     """Return the endpoint configuration of a submitted model: what it reads and how it answers."""
-    component, model = config.component(config.answer_field), make_runnable(config)
+    component, model = config.get_component(config.answer_field), make_runnable(config)
     kind, options = "remote", {}
     if component.type == "span":
         kind, options = QA_KIND, {"passage_field": component.reference}
@@ -64,11 +64,11 @@ def make_chat_endpoint(
     Raises EndpointError(misconfigured).
     """
     endpoint_config = make_endpoint_config(config, url, secret)
-    options = chat.options(shots) | dict(endpoint_config.options)
+    options = chat.build_options(shots) | dict(endpoint_config.options)
     return OpenAIChatEndpoint(replace(endpoint_config, options=options))
 
 
-UNUSED_URL = "https://example.org"  # of an endpoint that only makes prompts and reads answers
+UNUSED_URL = "https://example.org"  # for an endpoint that only builds prompts and reads answers
 
 
 def check_settings(
@@ -89,7 +89,7 @@ def check_settings(
     if runs_here:
         url, field = UNUSED_URL, "kind"
     try:
-        make_chat_endpoint(task.config, url, secret, chat)  # only whether it can be made
+        make_chat_endpoint(task.config, url, secret, chat)  # only checks whether it can be created
     except EndpointError as error:
         raise Invalid(str(error), field=field) from None
     return chat
@@ -99,7 +99,11 @@ class CappedEndpoint:
     """A chat model's endpoint for practice, whose calls count towards its owner's cap."""
 
     def __init__(self, endpoint: Endpoint, submission: Submission) -> None:
-        self._endpoint, self._meter, self._maker = endpoint, make_meter(submission), get_ident()
+        self._endpoint, self._meter, self._owner_thread = (
+            endpoint,
+            make_meter(submission),
+            get_ident(),
+        )
         self.info = endpoint.info
 
     def predict(
@@ -110,36 +114,38 @@ class CappedEndpoint:
         Raises SpentError when the owner's cap is reached, and EndpointError.
         """
         try:
-            self._meter.settle()
+            self._meter.pay_for_tokens()
             predictions = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
             for prediction in predictions:
-                self._meter.note(prediction.usage)
+                self._meter.record_answer(prediction.usage)
             return predictions
-        except LimitExceeded as over:
-            raise SpentError(over.ending.sentence, "busy", permanent=True) from None
+        except LimitExceeded as error:
+            raise SpentError(error.ending.sentence, "busy", is_permanent=True) from None
         except EndpointError as error:
-            if error.usage is not None:  # an answer that cannot be used costs money, too
-                self._meter.note(error.usage)
+            if error.usage is not None:  # an unusable answer also costs money
+                self._meter.record_answer(error.usage)
             raise
         finally:
             with suppress(LimitExceeded):
-                self._meter.settle()
-            # A thread of the pool, which no request ends: it would keep its connection forever.
-            if get_ident() != self._maker:
+                self._meter.pay_for_tokens()
+            # A pool thread does not end with a request, and would keep its connection forever.
+            if get_ident() != self._owner_thread:
                 connection.close()
 
 
 def make_meter(submission: Submission) -> Meter:
     """Return the meter for a chat model's run, which ends the run at the owner's cap."""
-    chat = ChatSettings.of(submission.chat)
-    row = Submission.objects.filter(pk=submission.pk)
+    chat = ChatSettings.from_stored(submission.chat)
+    submission_row = Submission.objects.filter(pk=submission.pk)
 
     def pay(cost: float) -> bool:
         """Add a cost to the model's spending; return whether it is still below the cap."""
-        # One update with F, because several runs of the model pay at the same time. The cap is read
-        # each time: its owner may change it while a run lasts.
-        row.update(spent=F("spent") + cost)
-        most = ChatSettings.of(row.values_list("chat", flat=True).get()).most_cost
-        return most is None or row.filter(spent__lt=most).exists()
+        # One update with F, because several runs of the model may pay at once. The cap is read
+        # each time, because its owner may change it during a run.
+        submission_row.update(spent=F("spent") + cost)
+        most_cost = ChatSettings.from_stored(
+            submission_row.values_list("chat", flat=True).get()
+        ).most_cost
+        return most_cost is None or submission_row.filter(spent__lt=most_cost).exists()
 
     return Meter(chat.price_in, chat.price_out, pay)

@@ -19,7 +19,7 @@ def make_chat_fields(
             find_chat_targets(task),
             label=label,
             to_field_name="name",
-            help_text=_("A target of this task with the adapter openai_chat."),
+            help_text=_("One of the task's chat models (adapter openai_chat)."),
         ),
         "prompt": forms.CharField(
             max_length=10_000,

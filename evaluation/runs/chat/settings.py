@@ -1,4 +1,4 @@
-"""The settings by which a submitted chat model is asked, and what it may cost. Pure."""
+"""The settings of calls to a submitted chat model, and the cap on their cost. Pure."""
 
 import hashlib
 import json
@@ -10,15 +10,15 @@ from typing import Any
 
 from core.text.words import gettext_noop
 from tasks.config.schema import TaskConfig
-from tasks.targets.endpoints.answer_reader import READER
+from tasks.targets.endpoints.answer_reader import READER_VERSION
 
-MOST_SHOTS = 32
-MOST_TEXT_CHARS = 20_000
-MOST_COST = 1_000_000
-MOST_STOPS, MOST_STOP_CHARS = 4, 40
+MAX_SHOTS = 32
+MAX_TEXT_CHARS = 20_000
+MAX_COST = 1_000_000
+MAX_STOPS, MAX_STOP_CHARS = 4, 40
 PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 Problem = tuple[str, str, Mapping[str, Any]]
-"""The field, a sentence with named places, and what stands in them."""
+"""A field, a sentence about it with named placeholders, and the values of the placeholders."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class ChatSettings:
     shot_items: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "ChatSettings":
+    def from_stored(cls, stored: Mapping[str, Any]) -> "ChatSettings":
         """Build the settings from a submission's column. Ignores settings that no longer exist."""
         names = {field.name for field in fields(cls)}
-        # An older release may have stored settings that are gone by now.
+        # An older release may have stored settings that no longer exist.
         values = {name: value for name, value in stored.items() if name in names}
-        for name in ("stop", "shot_items"):  # JSON has lists only
+        for name in ("stop", "shot_items"):  # JSON has only lists
             values[name] = tuple(values.get(name, ()))
         return cls(**values)
 
@@ -70,11 +70,11 @@ class ChatSettings:
         """Return whether the model's owner entered a price for tokens."""
         return self.price_in > 0 or self.price_out > 0
 
-    def cost(self, tokens_in: float, tokens_out: float) -> float:
+    def compute_cost(self, tokens_in: float, tokens_out: float) -> float:
         """Return the cost of the tokens, in the currency of the prices."""
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1_000_000
 
-    def options(self, shots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def build_options(self, shots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the options of the adapter `openai_chat`.
 
         shots: the fields of the examples in the prompt, each with its answer.
@@ -86,7 +86,7 @@ class ChatSettings:
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
         }
-        # Only what is set: servers refuse options that they do not know, and the digest of a model
+        # Only settings with a value: servers refuse unknown options, and the digest of a model
         # stays the same when a later release adds an option.
         if self.seed is not None:
             options["seed"] = self.seed
@@ -98,12 +98,12 @@ class ChatSettings:
             options["examples"] = [dict(shot) for shot in shots]
         return options
 
-    def digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
-        """Return a digest that identifies the model, of its address, options and answer reader.
+    def compute_digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
+        """Return a digest of the model's address, options and answer reader, which identifies it.
 
         The price is left out.
         """
-        identity = [url, self.options(shots), READER]
+        identity = [url, self.build_options(shots), READER_VERSION]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
@@ -127,7 +127,7 @@ def make_plain_template(config: TaskConfig) -> str:
 
 def make_task_instructions(config: TaskConfig) -> str:
     """Return the default prompt: the task's name, and its labels in the task's own words."""
-    answer = config.component(config.answer_field)
+    answer = config.get_component(config.answer_field)
     title = answer.title.lower().removeprefix("your ")  # people read "Your label"
     lines = [f"The task is “{config.name}”. Give the {title}."]
     for label in answer.labels:
@@ -141,31 +141,44 @@ def make_task_instructions(config: TaskConfig) -> str:
 def find_settings_problem(
     config: TaskConfig, chat: ChatSettings, *, runs_here: bool = False
 ) -> Problem | None:
-    """Return the first problem with the settings; None if they are valid."""
+    """Return the first problem with the settings; None if they are valid.
+
+    runs_here: whether the model runs on this site, where settings of servers are not allowed.
+    """
     if runs_here:
-        problems_of_kind = _find_problems_here(config, chat)
+        problems_of_kind = _find_local_problems(config, chat)
     else:
         problems_of_kind = _find_server_problems(chat)
     return next(chain(problems_of_kind, _find_common_problems(config, chat)), None)
 
 
-def _find_problems_here(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
+def _find_local_problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
     if config.media_fields:
-        yield "kind", gettext_noop("Language models that run here read texts only."), {}
+        yield (
+            "kind",
+            gettext_noop(
+                "Language models on this site read only texts. Choose another kind of model."
+            ),
+            {},
+        )
     for name in SERVER_SETTINGS:
         if getattr(chat, name):
-            sentence = gettext_noop("A language model that runs here has no %(name)s.")
+            sentence = gettext_noop(
+                "Language models on this site don't have the setting %(name)s. Leave it empty."
+            )
             yield name, sentence, {"name": name}
 
 
 def _find_server_problems(chat: ChatSettings) -> Iterator[Problem]:
     if not chat.model.strip():
-        yield "model", gettext_noop("Enter the name that the server gives the model."), {}
+        yield "model", gettext_noop("Enter the model's name on the server."), {}
     if chat.is_paid and not chat.most_cost:
-        sentence = gettext_noop("Say at most how much all of its evaluations may cost together.")
+        sentence = gettext_noop("Enter a cost cap, because this model has token prices.")
         yield "most_cost", sentence, {}
     if chat.most_cost and not chat.is_paid:
-        sentence = gettext_noop("Enter what a million tokens cost, so that the cap can be held.")
+        sentence = gettext_noop(
+            "Enter the price of a million tokens, so that we can apply the cost cap."
+        )
         yield "price_in", sentence, {}
 
 
@@ -174,34 +187,38 @@ def _find_common_problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Pr
     template_fields = PLACEHOLDER_PATTERN.findall(chat.template)
     for name in model_fields:
         if name not in template_fields:
-            sentence = gettext_noop("The template lacks {%(field)s}. Models read: %(fields)s.")
+            sentence = gettext_noop(
+                "Add {%(field)s} to the template. Models read these fields: %(fields)s."
+            )
             yield "template", sentence, {"field": name, "fields": _join_placeholders(model_fields)}
     for name in template_fields:
         if name not in model_fields:
-            sentence = gettext_noop("Models do not read {%(field)s}. They read: %(fields)s.")
+            sentence = gettext_noop(
+                "Remove {%(field)s} from the template. Models read only these fields: %(fields)s."
+            )
             yield "template", sentence, {"field": name, "fields": _join_placeholders(model_fields)}
-    for name, (low, high) in RANGES.items():
+    for name, (low, high) in SETTING_RANGES.items():
         value = getattr(chat, name)
         if value is not None and not low <= value <= high:
-            sentence = gettext_noop("Choose a number from %(low)s to %(high)s.")
+            sentence = gettext_noop("Enter a number from %(low)s to %(high)s.")
             yield name, sentence, {"low": low, "high": high}
-    if len(chat.stop) > MOST_STOPS or not all(
-        0 < len(text) <= MOST_STOP_CHARS for text in chat.stop
-    ):
-        sentence = gettext_noop("Name at most %(n)d texts, of at most %(length)d characters each.")
-        yield "stop", sentence, {"n": MOST_STOPS, "length": MOST_STOP_CHARS}
+    if len(chat.stop) > MAX_STOPS or not all(0 < len(text) <= MAX_STOP_CHARS for text in chat.stop):
+        sentence = gettext_noop(
+            "Enter at most %(n)d texts, each with at most %(length)d characters."
+        )
+        yield "stop", sentence, {"n": MAX_STOPS, "length": MAX_STOP_CHARS}
 
 
 SERVER_SETTINGS = ("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs")
-RANGES = {
-    "shots": (0, MOST_SHOTS),
+SETTING_RANGES = {
+    "shots": (0, MAX_SHOTS),
     "shots_seed": (0, 2**31 - 1),
     "temperature": (0, 2),
     "seed": (0, 2**31 - 1),
     "max_tokens": (1, 8192),
     "price_in": (0, 100_000),
     "price_out": (0, 100_000),
-    "most_cost": (0, MOST_COST),
+    "most_cost": (0, MAX_COST),
 }
 
 

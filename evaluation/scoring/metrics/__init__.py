@@ -1,6 +1,6 @@
 """The metrics of tasks, by the names in a task's configuration (docs/evaluation.md, “Scores”).
 
-Every class in this folder that has a name is one: a new metric needs no further registration.
+Every class in this folder that has a name is a metric. A new one needs no further registration.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from core.plugins import load_plugins
 from core.registry import import_modules
-from evaluation.scoring.metrics.base import METRICS, Metric, Unavailable
+from evaluation.scoring.metrics.base import METRICS, Metric, MetricUnavailable
 
-__all__ = ["METRICS", "Metric", "Unavailable", "make_metric"]
+__all__ = ["METRICS", "Metric", "MetricUnavailable", "make_metric"]
 
 import_modules(__path__, __name__)
 load_plugins("dynabench.metrics", Metric)  # importing a class registers it
@@ -37,7 +37,7 @@ def make_metric(
 
     Raises
     ------
-    Unavailable
+    MetricUnavailable
         If the metric cannot be computed here, with the reason.
     KeyError
         For an unknown name.

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.verdict.outcome import exact_match, squad_f1
-from core.text.words import folded, gettext_noop, unpunctuated
+from annotation.verdict.outcome import compute_squad_f1, is_exact_match
+from core.text.words import fold, gettext_noop, strip_punctuation
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, extract_text, is_right
 
-MOST_TAGS = 1000
+MAX_TAGS = 1000
 
 
 class Accuracy(Mean):
@@ -23,7 +23,7 @@ class Accuracy(Mean):
     title = gettext_noop("Accuracy")
     version = 2
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         return float(is_right(value, row))
 
 
@@ -37,11 +37,11 @@ class ExactMatch(Mean):
     title = gettext_noop("Exact match")
     version = 2
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
         answer, language = extract_text(value), self.language
-        return float(any(exact_match(answer, extract_text(gold), language) for gold in row.gold))
+        return float(any(is_exact_match(answer, extract_text(gold), language) for gold in row.gold))
 
 
 class SquadF1(Mean):
@@ -54,11 +54,11 @@ class SquadF1(Mean):
     title = "SQuAD F1"
     version = 2
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
         answer, language = extract_text(value), self.language
-        return max(squad_f1(answer, extract_text(gold), language) for gold in row.gold)
+        return max(compute_squad_f1(answer, extract_text(gold), language) for gold in row.gold)
 
 
 class VqaAccuracy(Mean):
@@ -73,14 +73,14 @@ class VqaAccuracy(Mean):
     title = gettext_noop("VQA accuracy")
     version = 2
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
         answer = normalise_vqa(extract_text(value), self.language)
         is_match = [normalise_vqa(extract_text(gold), self.language) == answer for gold in row.gold]
         if len(is_match) == 1:
             return float(is_match[0])
-        # VQA leaves each right answer out once and averages over the rest.
+        # VQA leaves out each right answer once and averages over the results.
         total = 0.0
         for is_same in is_match:
             matches_of_others = sum(is_match) - is_same
@@ -88,16 +88,16 @@ class VqaAccuracy(Mean):
         return total / len(is_match)
 
 
-_NUMBERS = {
+_DIGITS_BY_WORD = {
     word: str(number)
     for number, word in enumerate(
         ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     )
 } | {"none": "0"}
 _APOSTROPHES = str.maketrans("", "", "'’ʼ")
-_SIGNS = ';/[]"{}()=+\\_-><@`,?!'
-_COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
-_PERIOD = re.compile(r"\.(?!\d)")
+_REMOVED_SIGNS = ';/[]"{}()=+\\_-><@`,?!'
+_COMMA_IN_NUMBER_PATTERN = re.compile(r"(?<=\d),(?=\d)")
+_PERIOD_PATTERN = re.compile(r"\.(?!\d)")
 
 
 def normalise_vqa(text: str, language: str = "") -> str:
@@ -106,14 +106,14 @@ def normalise_vqa(text: str, language: str = "") -> str:
     >>> normalise_vqa("The Two dogs, don't."), normalise_vqa("东京。")
     ('2 dogs dont', '东京')
     """
-    # Before punctuation goes: an apostrophe must not become a space.
-    text = folded(text, language=language).translate(_APOSTROPHES)
-    text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text))
-    words = unpunctuated(text, instead=" ", signs=_SIGNS).split()
+    # Before removing punctuation, because an apostrophe must not become a space.
+    text = fold(text, language=language).translate(_APOSTROPHES)
+    text = _PERIOD_PATTERN.sub("", _COMMA_IN_NUMBER_PATTERN.sub("", text))
+    words = strip_punctuation(text, replacement=" ", signs=_REMOVED_SIGNS).split()
     normal_words = []
     for word in words:
         if word not in ("a", "an", "the"):
-            normal_words.append(_NUMBERS.get(word, word))
+            normal_words.append(_DIGITS_BY_WORD.get(word, word))
     return " ".join(normal_words)
 
 
@@ -121,7 +121,7 @@ class DataperfF1(Metric):
     """The mean over tags of micro F1, which with one answer per example equals accuracy.
 
     As in DataPerf's speech and vision challenges on Dynabench (Mazumder et al. 2023). Untagged
-    examples form one tag; tags beyond MOST_TAGS are merged into one.
+    examples form one tag; tags beyond MAX_TAGS are merged into one.
     """
 
     name = "dataperf_f1"
@@ -135,17 +135,17 @@ class DataperfF1(Metric):
         super().__init__(labels, sp_model, language)
         self._columns: dict[str, int] = {}
 
-    def statistic(self, value: Any, row: SetRow) -> tuple[bool, tuple[str, ...]]:
+    def compute_statistic(self, value: Any, row: SetRow) -> tuple[bool, tuple[str, ...]]:
         return is_right(value, row), tuple(sorted(row.slices.get("tag") or ("",)))
 
-    def vectors(self, statistics: Sequence[tuple[bool, tuple[str, ...]]]) -> Sums:
+    def compute_vectors(self, statistics: Sequence[tuple[bool, tuple[str, ...]]]) -> Sums:
         """Return two columns per tag: the number of right answers and the number of examples."""
         import numpy as np
 
-        # Columns are given out as tags appear: the tags are not known before the examples are read.
+        # Columns are assigned as tags appear, because tags are not known in advance.
         for _, tags in statistics:
             for tag in tags:
-                self._columns.setdefault(tag, min(len(self._columns), MOST_TAGS))
+                self._columns.setdefault(tag, min(len(self._columns), MAX_TAGS))
         rows = np.zeros((len(statistics), 2 * (1 + max(self._columns.values()))))
         for number, (right, tags) in enumerate(statistics):
             for tag in tags:
@@ -153,10 +153,10 @@ class DataperfF1(Metric):
                 rows[number, column : column + 2] += right, 1
         return rows
 
-    def value(self, sums: Sums) -> Sums:
-        # Columns take turns: right ones, then all, of each tag.
+    def compute_value(self, sums: Sums) -> Sums:
+        # Columns alternate: for each tag the number of right answers, then of all.
         right_counts, totals = sums[..., 0::2], sums[..., 1::2]
         return divide(divide(right_counts, totals, 0.0).sum(axis=-1), (totals > 0).sum(axis=-1))
 
-    def graded(self, statistic: tuple[bool, tuple[str, ...]]) -> float:
+    def grade(self, statistic: tuple[bool, tuple[str, ...]]) -> float:
         return float(statistic[0])

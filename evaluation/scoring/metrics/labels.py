@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.text.words import composed, gettext_noop
+from core.text.words import compose, gettext_noop
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, make_comparable
+from evaluation.scoring.metrics.base import Metric, MetricUnavailable, Sums, divide, make_comparable
 
 
 class Confusion(Metric):
@@ -21,29 +21,29 @@ class Confusion(Metric):
     ) -> None:
         super().__init__(labels, sp_model, language)
         if not self.labels:
-            raise Unavailable(f"{self.name} needs a task with labels.")
-        self._columns = {composed(label): number for number, label in enumerate(self.labels)}
+            raise MetricUnavailable(f"{self.name} needs a task with labels.")
+        self._columns = {compose(label): number for number, label in enumerate(self.labels)}
 
-    def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
+    def compute_statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
         """Return the column of the right label and the column of the answer.
 
         If several labels are right, the answered one is taken, otherwise the best one.
         """
-        right_columns = [self._column(gold) for gold in row.gold]
-        answer = self._column(value)
+        right_columns = [self._find_column(gold) for gold in row.gold]
+        answer = self._find_column(value)
         # Any right label counts; a wrong answer is compared with the best of them.
         return (answer if answer in right_columns else right_columns[0]), answer
 
-    def _column(self, value: Any) -> int:
+    def _find_column(self, value: Any) -> int:
         return self._columns.get(str(make_comparable(value)), len(self._columns))
 
-    def vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
+    def compute_vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
         import numpy as np
 
         right_columns, answer_columns = np.array(statistics).T
         rows, width = np.arange(len(right_columns)), len(self._columns) + 1
         counts = np.zeros((len(right_columns), 3, width))
-        # Two missing answers are no agreement: the last column never counts as right.
+        # Two missing answers do not agree, so the last column never counts as right.
         counts[rows, 0, answer_columns] = (right_columns == answer_columns) & (
             answer_columns < width - 1
         )
@@ -51,12 +51,12 @@ class Confusion(Metric):
         counts[rows, 2, right_columns] = 1
         return counts.reshape(len(right_columns), 3 * width)
 
-    def _split(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
+    def _split_sums(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
         """Return three arrays with an entry per label: hits, answers, right labels."""
         counts = sums.reshape(*sums.shape[:-1], 3, -1)
         return counts[..., 0, :], counts[..., 1, :], counts[..., 2, :]
 
-    def graded(self, statistic: tuple[int, int]) -> float:
+    def grade(self, statistic: tuple[int, int]) -> float:
         right_column, answer_column = statistic
         return float(right_column == answer_column < len(self._columns))
 
@@ -70,9 +70,9 @@ class MacroF1(Confusion):
     name = "macro_f1"
     title = "Macro F1"
 
-    def value(self, sums: Sums) -> Sums:
-        hit_counts, answer_counts, right_counts = self._split(sums)
-        # Without the last column, which is no label.
+    def compute_value(self, sums: Sums) -> Sums:
+        hit_counts, answer_counts, right_counts = self._split_sums(sums)
+        # Without the last column, which is not a label.
         hit_counts, answer_counts, right_counts = (
             hit_counts[..., :-1],
             answer_counts[..., :-1],
@@ -92,12 +92,12 @@ class MatthewsCorrelation(Confusion):
     name = "matthews_correlation"
     title = gettext_noop("Matthews correlation")
 
-    def value(self, sums: Sums) -> Sums:
+    def compute_value(self, sums: Sums) -> Sums:
         import numpy as np
 
-        hit_counts, answer_counts, right_counts = self._split(sums)
+        hit_counts, answer_counts, right_counts = self._split_sums(sums)
         n = right_counts.sum(axis=-1)
         covariance = hit_counts.sum(axis=-1) * n - (answer_counts * right_counts).sum(axis=-1)
         spread = (n**2 - (answer_counts**2).sum(axis=-1)) * (n**2 - (right_counts**2).sum(axis=-1))
-        # Not defined without examples; 0 if all answers, or all right labels, are one.
+        # Undefined without examples; 0 if all answers or all right labels are equal.
         return np.where(n > 0, divide(covariance, np.sqrt(spread), 0.0), np.nan)

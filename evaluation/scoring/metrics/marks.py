@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from annotation.verdict.marks import marks_f1
+from annotation.verdict.marks import compute_marks_f1
 from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean
@@ -16,12 +16,15 @@ class SpansF1(Mean):
 
     name = "spans_f1"
     title = gettext_noop("Span F1")
-    overlap = False
+    matches_overlaps = False
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        return max((marks_f1(value, gold, overlap=self.overlap) for gold in row.gold), default=0.0)
+        return max(
+            (compute_marks_f1(value, gold, overlap=self.matches_overlaps) for gold in row.gold),
+            default=0.0,
+        )
 
 
 class SpansOverlapF1(SpansF1):
@@ -29,4 +32,4 @@ class SpansOverlapF1(SpansF1):
 
     name = "spans_overlap_f1"
     title = gettext_noop("Span F1 by overlap")
-    overlap = True
+    matches_overlaps = True

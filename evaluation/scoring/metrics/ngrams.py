@@ -1,4 +1,4 @@
-"""BLEU and chrF of the counts of sacrebleu; 0-1 where sacrebleu says 0-100."""
+"""BLEU and chrF from sacrebleu's counts, on a scale of 0-1 instead of sacrebleu's 0-100."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,9 +7,9 @@ from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
-from core.text.words import composed
+from core.text.words import compose
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, extract_text
+from evaluation.scoring.metrics.base import Metric, MetricUnavailable, Sums, divide, extract_text
 
 
 class NGrams(Metric):
@@ -17,28 +17,28 @@ class NGrams(Metric):
 
     _counter: Any  # a metric of sacrebleu
 
-    def statistic(self, value: Any, row: SetRow) -> tuple[int, ...]:
-        answer = self._pieces("" if value is None else composed(extract_text(value)))
-        # sacrebleu wants one list for each reference, with a text for each example.
-        references = [[self._pieces(composed(extract_text(gold)))] for gold in row.gold]
+    def compute_statistic(self, value: Any, row: SetRow) -> tuple[int, ...]:
+        answer = self._split_pieces("" if value is None else compose(extract_text(value)))
+        # sacrebleu expects one list per reference, with a text for each example.
+        references = [[self._split_pieces(compose(extract_text(gold)))] for gold in row.gold]
         return tuple(self._counter._extract_corpus_statistics([answer], references)[0])
 
-    def _pieces(self, text: str) -> str:
+    def _split_pieces(self, text: str) -> str:
         return text
 
-    def vectors(self, statistics: Sequence[tuple[int, ...]]) -> Sums:
+    def compute_vectors(self, statistics: Sequence[tuple[int, ...]]) -> Sums:
         import numpy as np
 
         return np.array(statistics, dtype=float)
 
-    def graded(self, statistic: tuple[int, ...]) -> float:
+    def grade(self, statistic: tuple[int, ...]) -> float:
         import numpy as np
 
-        return float(np.nan_to_num(self.value(self.vectors([statistic]))[0]))
+        return float(np.nan_to_num(self.compute_value(self.compute_vectors([statistic]))[0]))
 
 
 TOKENIZERS = {"zh": "zh", **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my"), "char")}
-"""sacrebleu's name of the tokenizer by primary language; for the others 13a."""
+"""sacrebleu's name of the tokenizer, by primary language. Other languages use 13a."""
 BLEU_VERSIONS = {"13a": 2, "zh": 3, "char": 4}
 
 
@@ -72,17 +72,17 @@ class Bleu(NGrams):
         super().__init__(labels, sp_model, language)
         # force: no warnings about texts that look tokenised already.
         self._counter = BLEU(force=True, tokenize=choose_tokenizer(language))
-        tokenizer = self._counter.tokenizer  # would keep 65,536 texts twice, however long
+        tokenizer = self._counter.tokenizer  # caches 65,536 texts twice, whatever their length
         if hasattr(tokenizer, "_post_tokenizer"):
             tokenizer._post_tokenizer = _strip_cache(tokenizer._post_tokenizer)
         self._counter.tokenizer = _strip_cache(tokenizer)
 
     @classmethod
-    def version_for(cls, language: str) -> int:
+    def get_version_for(cls, language: str) -> int:
         return BLEU_VERSIONS[choose_tokenizer(language)]
 
-    def value(self, sums: Sums) -> Sums:
-        """Return BLEU as sacrebleu's `compute_bleu` does, which does not accept fractional counts.
+    def compute_value(self, sums: Sums) -> Sums:
+        """Return BLEU by the formula of sacrebleu's `compute_bleu`, which takes only whole counts.
 
         Notes
         -----
@@ -93,12 +93,12 @@ class Bleu(NGrams):
 
         length, right_length = sums[..., 0], sums[..., 1]
         matches, grams = sums[..., 2:6], sums[..., 6:]
-        halvings = 2 ** (matches == 0).cumsum(axis=-1)  # exp: a half, a quarter … of a match
+        halvings = 2 ** (matches == 0).cumsum(axis=-1)  # smoothing: ½, ¼ … of a match
         precisions = divide(np.where(matches > 0, matches, 1 / halvings), grams, 0.0)
         brevity = np.minimum(1 - divide(right_length, length, math.inf), 0)
-        defined = (precisions > 0).all(axis=-1) & (matches > 0).any(axis=-1)
+        is_defined = (precisions > 0).all(axis=-1) & (matches > 0).any(axis=-1)
         logs = np.log(np.where(precisions > 0, precisions, 1)).mean(axis=-1)
-        scores: Sums = np.where(defined, np.exp(brevity + logs), 0.0)
+        scores: Sums = np.where(is_defined, np.exp(brevity + logs), 0.0)
         return np.where(length + right_length > 0, scores, np.nan)
 
 
@@ -121,7 +121,7 @@ class SpBleu(Bleu):
         self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
     ) -> None:
         if sp_model is None or not sp_model.is_file():
-            raise Unavailable(
+            raise MetricUnavailable(
                 "sp_bleu needs the SentencePiece model of FLORES-200 on this machine "
                 f"({sp_model or 'SP_BLEU_MODEL'})."
             )
@@ -133,10 +133,10 @@ class SpBleu(Bleu):
         self._model = SentencePieceProcessor(model_file=str(sp_model))
 
     @classmethod
-    def version_for(cls, language: str) -> int:
+    def get_version_for(cls, language: str) -> int:
         return cls.version
 
-    def _pieces(self, text: str) -> str:
+    def _split_pieces(self, text: str) -> str:
         return " ".join(self._model.encode(text.rstrip(), out_type=str))
 
 
@@ -156,7 +156,7 @@ class ChrF(NGrams):
         super().__init__(labels, sp_model, language)
         self._counter = CHRF(word_order=self.words)
 
-    def value(self, sums: Sums) -> Sums:
+    def compute_value(self, sums: Sums) -> Sums:
         import numpy as np
 
         scores = []

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from annotation.verdict.outcome import pairs_in_order
+from annotation.verdict.outcome import compute_share_in_order
 from core.text.words import gettext_noop
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean
@@ -18,9 +18,9 @@ class PairAccuracy(Mean):
     name = "pair_accuracy"
     title = gettext_noop("Pair accuracy")
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
         # An order of other texts cannot be compared.
         orders = [gold for gold in row.gold if sorted(gold) == sorted(value)]
-        return max((pairs_in_order(value, gold) for gold in orders), default=0.0)
+        return max((compute_share_in_order(value, gold) for gold in orders), default=0.0)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from core.text.words import folded, runs_of
+from core.text.words import fold, split_runs
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics.base import Mean, extract_text
 
@@ -19,7 +19,7 @@ class RougeL(Mean):
     title = "ROUGE-L"
     version = 2
 
-    def statistic(self, value: Any, row: SetRow) -> float:
+    def compute_statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
         answer = extract_text(value)
@@ -47,15 +47,16 @@ def compute_rouge_l(answer: str, right_text: str, language: str = "") -> float:
     >>> compute_rouge_l("the cat sat", "The cat has sat.")
     0.8571428571428571
     """
-    answer_words = runs_of(folded(answer, language=language))
-    right_words = runs_of(folded(right_text, language=language))
-    if not answer_words or not right_words:
+    split_answer_words = split_runs(fold(answer, language=language))
+    right_words = split_runs(fold(right_text, language=language))
+    # For two texts without words, this would divide 0 by 0.
+    if not split_answer_words or not right_words:
         return 0.0
-    common = _measure_common_length(answer_words, right_words)
-    return 2 * common / (len(answer_words) + len(right_words))
+    common_length = _measure_common_subsequence(split_answer_words, right_words)
+    return 2 * common_length / (len(split_answer_words) + len(right_words))
 
 
-def _measure_common_length(words: Sequence[str], other_words: Sequence[str]) -> int:
+def _measure_common_subsequence(words: Sequence[str], other_words: Sequence[str]) -> int:
     """Return the length of the longest common subsequence.
 
     Stores one row of the table at a time.
@@ -63,8 +64,8 @@ def _measure_common_length(words: Sequence[str], other_words: Sequence[str]) -> 
     row = [0] * (len(other_words) + 1)
     for word in words:
         diagonal = 0  # the cell above and to the left
-        for place, other in enumerate(other_words, 1):
+        for place, other_word in enumerate(other_words, 1):
             above = row[place]
-            row[place] = diagonal + 1 if word == other else max(above, row[place - 1])
+            row[place] = diagonal + 1 if word == other_word else max(above, row[place - 1])
             diagonal = above
     return row[-1]

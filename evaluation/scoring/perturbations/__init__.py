@@ -1,1 +1,1 @@
-"""Change texts: each kind of perturbation proposes edits of a text."""
+"""Perturbations of texts. Each kind proposes edits of a text."""

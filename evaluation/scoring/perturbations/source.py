@@ -1,21 +1,21 @@
-"""Protect what must stay of a text, and apply edits to the rest."""
+"""Protect the parts of a text that must stay, and apply edits to the rest."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from core.text.words import MARKS, is_mark, places_of
+from core.text.words import MARKS, find_spans, is_mark
 
-_LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
-WORD = re.compile(rf"{_LETTERS}(?:['’]{_LETTERS})*")
-SENTENCE = re.compile(r"[^.!?…]+[.!?…]*")
+_LETTERS_REGEX = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
+WORD_PATTERN = re.compile(rf"{_LETTERS_REGEX}(?:['’]{_LETTERS_REGEX})*")
+SENTENCE_PATTERN = re.compile(r"[^.!?…]+[.!?…]*")
 FIXED_PATTERN = re.compile(
     r"(?:https?://|www\.)\S+"  # addresses
-    r"|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+"  # tried once a run of letters, not at each
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+"  # tried once per run of letters, not at each letter
     r"|[@#]\w+"
     r"|(?<!\S)[^\s\d]*\d\S*"  # numbers, with their units and signs
 )
-PRONOUN = re.compile(r"I(?:['’]\w+)?")
+PRONOUN_PATTERN = re.compile(r"I(?:['’]\w+)?")
 MIN_WORD_CHARS = 4
 MAX_LEVENSHTEIN_CHARS = 64
 SENTENCE_ENDS = ".!?…:"
@@ -34,19 +34,19 @@ class Source:
 
     def __init__(self, text: str, protected: Iterable[tuple[int, int]]) -> None:
         self.text = text
-        # One byte a character: 1 where it is protected, so that overlaps are found by a slice.
+        # One byte per character, 1 if it is protected, so that a slice finds overlaps.
         self._protected = bytearray(len(text))
         for start, end in protected:
             self._protected[start:end] = b"\1" * (end - start)
 
     def is_free(self, start: int, end: int) -> bool:
         """Return whether a span neither overlaps nor touches a protected one."""
-        # A character more on both sides, so that edits do not touch what must stay.
+        # One more character on both sides, so that edits do not touch protected text.
         return not any(self._protected[max(0, start - 1) : end + 1])
 
     def find_words(self) -> list[re.Match[str]]:
         """Return the words that may be changed."""
-        return self.find(WORD)
+        return self.find(WORD_PATTERN)
 
     def find(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
         """Return the matches of the pattern that may be changed."""
@@ -63,9 +63,11 @@ class Source:
         for word in self.find_words():
             if len(word[0]) < MIN_WORD_CHARS:
                 continue
-            for at in range(word.start() + 1, word.end()):
-                if self.text[at].isalpha() and not is_mark(self.text[at + 1 : at + 2]):
-                    positions.append(at)
+            for position in range(word.start() + 1, word.end()):
+                if self.text[position].isalpha() and not is_mark(
+                    self.text[position + 1 : position + 2]
+                ):
+                    positions.append(position)
         return positions
 
     def select_allowed(self, edits: Iterable[Edit]) -> list[Edit]:
@@ -85,11 +87,11 @@ class Source:
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """Apply edits to a text and return it. The edits are in order and do not overlap."""
     pieces: list[str] = []
-    at = 0
+    position = 0
     for start, end, new in edits:
-        pieces += text[at:start], new
-        at = end
-    return "".join(pieces) + text[at:]
+        pieces += text[position:start], new
+        position = end
+    return "".join(pieces) + text[position:]
 
 
 def move_position(position: int, edits: Sequence[Edit]) -> int:
@@ -104,9 +106,9 @@ def move_position(position: int, edits: Sequence[Edit]) -> int:
 def measure_distance(edits: Sequence[Edit], text: str) -> int:
     """Return the sum of the Levenshtein distances (1966) of the edits.
 
-    For an edit of more than MAX_LEVENSHTEIN_CHARS characters, longer than any word, count the
-    positions that differ instead, because Levenshtein's distance takes time proportional to the
-    product of both lengths.
+    An edit of more than MAX_LEVENSHTEIN_CHARS characters is longer than any word. For such an edit,
+    the positions that differ are counted instead. Levenshtein's distance would take time
+    proportional to the product of both lengths.
     """
     return sum(_measure_difference(text[start:end], new) for start, end, new in edits)
 
@@ -146,27 +148,27 @@ def find_protected_spans(
     """
     spans = [match.span() for match in FIXED_PATTERN.finditer(text)]
     for phrase in phrases:
-        spans += places_of(text, phrase)
+        spans += find_spans(text, phrase)
     return spans if changeable_words is None else spans + _find_names(text, changeable_words)
 
 
 def _find_names(text: str, changeable_words: Collection[str]) -> list[tuple[int, int]]:
     """Return the spans of capitalised words that are names, judged by position and letters.
 
-    A name does not begin a sentence, is all capitals, or precedes another capitalised word.
-    `changeable_words` count only right after another name (“San Juan”). A text all in capitals has
-    no names.
+    A capitalised word is a name if it is not at the start of a sentence, or if it is all in
+    capitals. It is also a name if another such word follows it directly. `changeable_words` are
+    names only right after another name (“San Juan”). A text all in capitals has no names.
     """
-    # Capitals say nothing in a text that has no other letters.
+    # Capitals mean nothing in a text without other letters.
     if text.isupper():
         return []
     capitals = []
-    for word in WORD.finditer(text):
-        if word[0][0].isupper() and not PRONOUN.fullmatch(word[0]):
+    for word in WORD_PATTERN.finditer(text):
+        if word[0][0].isupper() and not PRONOUN_PATTERN.fullmatch(word[0]):
             capitals.append(word)
     possible_names = [word for word in capitals if word[0].lower() not in changeable_words]
     starts = {word.start() for word in possible_names}
-    starts_within = {start for start in starts if not _begins_sentence(text, start)}
+    starts_within = {start for start in starts if not _is_sentence_start(text, start)}
     ends_within = {word.end() for word in possible_names if word.start() in starts_within}
     spans = []
     for word in possible_names:
@@ -177,6 +179,6 @@ def _find_names(text: str, changeable_words: Collection[str]) -> list[tuple[int,
     return spans
 
 
-def _begins_sentence(text: str, position: int) -> bool:
-    before = text[max(0, position - 10) : position].rstrip(" \t\n\"'“‘(-–—")
-    return not before or before[-1] in SENTENCE_ENDS
+def _is_sentence_start(text: str, position: int) -> bool:
+    preceding_text = text[max(0, position - 10) : position].rstrip(" \t\n\"'“‘(-–—")
+    return not preceding_text or preceding_text[-1] in SENTENCE_ENDS

@@ -9,7 +9,7 @@ Table = dict[str, str]
 _TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 
-def _others_of_group(groups: list[str]) -> Table:
+def _map_to_rest_of_group(groups: list[str]) -> Table:
     """Return, for each character of a group, the other characters of that group."""
     table = {}
     for group in groups:
@@ -19,9 +19,9 @@ def _others_of_group(groups: list[str]) -> Table:
 
 
 NEIGHBOURS: dict[str, Table] = _TABLES["neighbours"] | {
-    "zh": _others_of_group(_TABLES["same_reading"].split())
+    "zh": _map_to_rest_of_group(_TABLES["same_reading"].split())
 }
-"""What one types for a character by mistake, by language."""
+"""The characters that are typed by mistake for each character, by language."""
 LEET: Table = _TABLES["leet"]
 HOMOGLYPHS: Table = _TABLES["homoglyphs"]
 CONTRACTIONS: Table = _TABLES["contractions"]

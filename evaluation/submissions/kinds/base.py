@@ -1,4 +1,4 @@
-"""What a kind of submission must bring besides its facts (`evaluation.kinds`)."""
+"""The base class of submitted kinds: what they define besides their facts (`evaluation.kinds`)."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -15,17 +15,17 @@ from evaluation.submissions.requirements import Problem, Sources
 class SubmissionKind(Kind):
     """A kind of submission, with its texts, its form, and the way its files are received."""
 
-    PARTS = (*Kind.PARTS, "title", "words", "form", "problem", "receive")
+    PARTS = (*Kind.PARTS, "title", "words", "form", "find_problem", "receive")
 
     title: ClassVar[Words]
-    """Its name on the page where people choose a kind, and above its form."""
+    """The kind's name, on the page where people choose a kind and above its form."""
     words: ClassVar[Words]
-    """What is said of it before it is chosen."""
+    """A description of the kind for the page where people choose one."""
     form: ClassVar[type[SubmitForm]]
-    """The form on which it is submitted."""
+    """The form with which people submit this kind."""
 
     @abstractmethod
-    def problem(self, sources: Sources) -> Problem | None:
+    def find_problem(self, sources: Sources) -> Problem | None:
         """Return the first field that is missing or wrong, and a sentence about it; None if valid.
 
         The sentence is marked with `gettext_noop`: the API and the page translate it.
@@ -35,7 +35,8 @@ class SubmissionKind(Kind):
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
         """Unpack or fetch the files into a folder, check them, and return the model to call.
 
-        Called by a worker, with a lease and without a transaction. Raises Refused with the reason.
+        Called by a worker, with a lease and without a transaction. Raises one of
+        `intake.REFUSAL_ERRORS` with the reason if the submission is refused.
         """
 
 

@@ -3,6 +3,9 @@
 from pathlib import Path
 
 from django import forms
+from django.conf import settings
+from django.utils.functional import lazy
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.isolation.queue.leases import Heartbeat
@@ -14,6 +17,12 @@ from evaluation.submissions.prompt_form import PromptForm, make_number_field
 from evaluation.submissions.receiving import ReceivedModel
 from evaluation.submissions.requirements import Problem, Sources, find_address_problem
 from evaluation.task_shape import make_runnable
+
+
+def _describe_currency() -> str:
+    return gettext("In %(currency)s. Leave empty if the model is free.") % {
+        "currency": settings.CURRENCY
+    }
 
 
 class ChatForm(PromptForm):
@@ -44,36 +53,36 @@ class ChatForm(PromptForm):
     source = forms.CharField(
         label=_("Base URL"),
         max_length=500,
-        help_text=_("Such as https://api.example.org/v1; /chat/completions is added."),
+        help_text=_("For example https://api.example.org/v1. We add /chat/completions."),
     )
     secret = forms.CharField(
         label=_("API key"),
         required=False,
         max_length=1000,
         widget=forms.PasswordInput({"autocomplete": "off"}),
-        help_text=_("Sent with each call. Stored encrypted and never shown again."),
+        help_text=_("Sent with each call. Stored encrypted. You won't see it again."),
     )
-    model = forms.CharField(label=_("Name of the model on the server"), max_length=200)
+    model = forms.CharField(label=_("Model name on the server"), max_length=200)
     temperature = make_number_field(
-        "temperature", _("Temperature"), _("0 if empty."),
+        "temperature", _("Temperature"), _("Leave empty for 0."),
         kind=forms.FloatField,
     )  # fmt: skip
-    seed = make_number_field("seed", _("Seed of the model"), _("Sent if you enter one."))
+    seed = make_number_field("seed", _("Model seed"), _("We send a seed only if you enter one."))
     logprobs = forms.BooleanField(
-        label=_("Ask for log-probabilities"),
+        label=_("Request log-probabilities"),
         required=False,
-        help_text=_("Kept with each answer. Some servers refuse to tell them."),
+        help_text=_("Stored with each answer. Some servers don't provide them."),
     )
     price_in = make_number_field(
-        "price_in", _("Price of a million tokens read"),
-        _("In any currency; empty if it costs nothing."), kind=forms.FloatField,
+        "price_in", _("Price per million input tokens"),
+        lazy(_describe_currency, str)(), kind=forms.FloatField,
     )  # fmt: skip
     price_out = make_number_field(
-        "price_out", _("Price of a million tokens written"), "", kind=forms.FloatField
+        "price_out", _("Price per million output tokens"), "", kind=forms.FloatField
     )
     most_cost = make_number_field(
-        "most_cost", _("Cap on the cost"),
-        _("Of all evaluations together, those of later rounds too."),
+        "most_cost", _("Cost cap"),
+        _("For all evaluations together, including later rounds."),
         kind=forms.FloatField,
     )  # fmt: skip
 
@@ -81,20 +90,20 @@ class ChatForm(PromptForm):
 class Chat(SubmissionKind, name="chat"):
     """A chat model of a provider or on the submitter's own server."""
 
-    label = _("a chat model behind an OpenAI-compatible interface")
+    label = _("a chat model behind an OpenAI-compatible API")
     place = 6
-    title = _("A chat model")
+    title = _("Chat model")
     words = _(
-        "Behind the interface that OpenAI's clients speak, as vLLM, llama.cpp, Ollama and most "
-        "providers have it: address, key, prompt. Only on sets whose inputs may leave this "
-        "site."
+        "A server with an OpenAI-compatible API, such as vLLM, llama.cpp, Ollama or most "
+        "providers. You enter the URL, key and prompt. Works only on sets whose inputs can "
+        "leave this site."
     )
     answers = "elsewhere"
     has_prompt = True
     form = ChatForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require an address that the site may call."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem if the site may not call the address; None if it may."""
         return find_address_problem(sources.source, sources.private_hosts)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:

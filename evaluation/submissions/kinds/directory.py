@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from evaluation.isolation.queue.leases import Heartbeat
-from evaluation.kinds import Joint
+from evaluation.kinds import JointSettings
 from evaluation.models import Submission
 from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.kinds.base import SubmissionKind
@@ -17,7 +17,7 @@ from evaluation.submissions.requirements import Problem, Sources
 class DirectoryForm(SubmitForm):
     """A form for the archive of a model folder."""
 
-    file_help = _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only.")
+    file_help = _("The folder as .zip, .tar or .tar.gz, with safetensors weights only.")
 
 
 class Directory(SubmissionKind, name="directory"):
@@ -25,22 +25,22 @@ class Directory(SubmissionKind, name="directory"):
 
     label = _("a model directory (Hugging Face layout, safetensors)")
     place = 1
-    title = _("A model directory")
+    title = _("Model folder")
     words = _(
-        "An archive with config.json, tokenizer and weights as safetensors, as save_pretrained "
-        "writes them. It holds no code, so it runs fastest."
+        "An archive with config.json, tokenizer and safetensors weights, as save_pretrained "
+        "writes them. It contains no code, so it runs fastest."
     )
     answers = "sandbox"
     may_use_gpu = True
-    joint = Joint(_("A model's folder: the same archive for each task"), place=4)
+    joint = JointSettings(_("A model folder: the same archive for each task"), place=4)
     form = DirectoryForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require the archive."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem if the archive is missing; None if it is there."""
         if sources.has_upload:
             return None
         return "upload", gettext_noop(
-            "Choose the archive of the model's folder (.zip, .tar or .tar.gz)."
+            "Choose the archive of the model folder (.zip, .tar or .tar.gz)."
         )
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:

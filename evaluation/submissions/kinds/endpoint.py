@@ -25,10 +25,10 @@ class EndpointForm(SubmitForm):
     """A form for an endpoint: its address, protocol and token."""
 
     source = forms.CharField(
-        label=_("Address"), max_length=500, help_text=_("Such as https://example.org/model")
+        label=_("URL"), max_length=500, help_text=_("For example https://example.org/model")
     )
     adapter = forms.ChoiceField(
-        label=_("How it is asked"),
+        label=_("Protocol"),
         choices=[
             (Adapter.JSONL, _("Our format: POST to /predict")),
             (Adapter.DYNALAB, "dynalab"),
@@ -41,7 +41,7 @@ class EndpointForm(SubmitForm):
         required=False,
         max_length=1000,
         widget=forms.PasswordInput({"autocomplete": "off"}),
-        help_text=_("Sent with each call. Stored encrypted and never shown again."),
+        help_text=_("Sent with each call. Stored encrypted. You won't see it again."),
     )
 
 
@@ -50,13 +50,13 @@ class RemoteEndpoint(SubmissionKind, name="endpoint"):
 
     label = _("a remote endpoint")
     place = 7
-    title = _("A remote endpoint")
-    words = _("We ask your server. Only on sets whose inputs may leave this site.")
+    title = _("Remote endpoint")
+    words = _("We call your server. Works only on sets whose inputs can leave this site.")
     answers = "elsewhere"
     form = EndpointForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require an address that the site may call, and a protocol."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem with the address or the protocol; None if the site may call it."""
         problem = find_address_problem(sources.source, sources.private_hosts)
         return problem or find_adapter_problem(sources.adapter)
 

@@ -6,7 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.isolation.queue.leases import Heartbeat
-from evaluation.kinds import Joint
+from evaluation.kinds import JointSettings
 from evaluation.models import Submission
 from evaluation.submissions.forms import SubmitForm, make_revision_field
 from evaluation.submissions.kinds.base import SubmissionKind
@@ -19,7 +19,7 @@ class HubForm(SubmitForm):
 
     has_card = True
     source = forms.CharField(
-        label=_("Id on the hub"), max_length=500, help_text=_("Such as organisation/name.")
+        label=_("Hub ID"), max_length=500, help_text=_("For example organisation/name")
     )
     revision = make_revision_field(required=True)
 
@@ -27,19 +27,19 @@ class HubForm(SubmitForm):
 class Hub(SubmissionKind, name="hub"):
     """A public folder of weights on the hub, which is downloaded once."""
 
-    label = _("a hub id with its revision")
+    label = _("a hub ID with its revision")
     place = 3
-    title = _("A model on the hub")
-    words = _("Its id and a full commit; the files are fetched once.")
+    title = _("Hub model")
+    words = _("The model's ID and full commit. We fetch the files once.")
     answers = "sandbox"
     may_use_gpu = True
-    joint = Joint(
-        _("A model on the hub: the same id and commit for each task"), place=3, needs_file=False
+    joint = JointSettings(
+        _("A model on the hub: the same ID and commit for each task"), place=3, needs_file=False
     )
     form = HubForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require an id and a full commit."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem with the id or the commit; None if both are valid."""
         return find_hub_problem(sources.source, sources.revision)
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:

@@ -6,7 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.isolation.queue.leases import Heartbeat
-from evaluation.kinds import Joint
+from evaluation.kinds import JointSettings
 from evaluation.models import Submission
 from evaluation.submissions.forms import make_revision_field
 from evaluation.submissions.kinds.base import SubmissionKind
@@ -20,22 +20,22 @@ class LlmForm(PromptForm):
 
     has_card = True
     file_help = _(
-        ".zip, .tar or .tar.gz of the folder, with the tokenizer. Or name a model on the hub below."
+        "The folder as .zip, .tar or .tar.gz, with the tokenizer. Or choose a hub model below."
     )
     is_file_needed = False
     base = forms.CharField(
-        label=_("Base of an adapter"),
+        label=_("Adapter's base model"),
         required=False,
         max_length=200,
         help_text=_(
-            "If the folder holds a LoRA adapter: organisation/name@commit, or the id of a language "
-            "model of this task. Not the one that comes with this site, which is a GGUF file."
+            "Only for a LoRA adapter: organisation/name@commit, or the ID of a language model of "
+            "this task. The model that comes with this site is a GGUF file and doesn't work."
         ),
     )
     source = forms.CharField(
-        label=_("Or its id on the hub"),
+        label=_("Or its hub ID"),
         max_length=500,
-        help_text=_("Such as organisation/name."),
+        help_text=_("For example organisation/name"),
         required=False,
     )
     revision = make_revision_field(required=False)
@@ -58,24 +58,27 @@ class LlmForm(PromptForm):
 class Llm(SubmissionKind, name="llm"):
     """Weights of a language model. Our server prompts it and parses its text as an answer."""
 
-    label = _("a language model that writes its answers here")
+    label = _("a language model that runs on this site")
     place = 4
-    title = _("A language model")
+    title = _("Language model")
     words = _(
-        "A folder or hub id with weights as safetensors and a chat template. Our server asks "
-        "it with your prompt and reads the answer in what it writes."
+        "A folder or hub ID with safetensors weights and a chat template. Our server runs it "
+        "with your prompt and extracts the answers."
     )
     answers = "sandbox"
     has_prompt = True
-    joint = Joint(
-        _("A language model: a hub id or a folder, asked in each task's own words"),
+    joint = JointSettings(
+        _("A language model: a hub ID or a folder, with each task's own prompt"),
         place=2,
         needs_file=False,
     )
     form = LlmForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require an id and a commit, unless files were uploaded; a worker checks those."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem with the id or the commit; None if both are valid.
+
+        If files were uploaded, return None, because a worker checks them.
+        """
         if sources.has_upload:
             return None
         return find_hub_problem(sources.source, sources.revision)

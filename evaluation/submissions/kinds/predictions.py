@@ -1,4 +1,4 @@
-"""A file of answers that somebody's own model gave to one set."""
+"""A file of answers that a submitter's own model gave to one set."""
 
 from functools import partial
 from pathlib import Path
@@ -8,11 +8,11 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from core.files.bounded import bounded
-from evaluation.isolation.inference.precheck import ForeignIds, SubmissionRefused, keep_predictions
+from core.files.bounded import run_bounded
+from evaluation.isolation.inference.precheck import ForeignIds, SubmissionRefused, store_predictions
 from evaluation.isolation.queue.leases import Heartbeat
-from evaluation.isolation.uploads.chunked import assemble
-from evaluation.kinds import Joint
+from evaluation.isolation.uploads.chunked import assemble_upload
+from evaluation.kinds import JointSettings
 from evaluation.models import Submission
 from evaluation.submissions.forms import SubmitForm, make_answer_line
 from evaluation.submissions.kinds.base import SubmissionKind
@@ -31,21 +31,22 @@ class PredictionsForm(SubmitForm):
 
     intro = "evaluation/_open_sets.html"
     file_help = _(
-        "JSON lines such as %(answer)s. Or what lm-evaluation-harness (--log_samples) or Inspect "
-        "(.eval) wrote of the release's own task."
+        "JSON lines such as %(answer)s, or a log of this task from "
+        "lm-evaluation-harness (--log_samples) or Inspect (.eval)."
     )
 
     def add_fields(self, task: Task) -> None:
         """Offer the sets whose inputs can be downloaded."""
         self.fields["evaluation_set"] = forms.ModelChoiceField(
-            label=_("For which set"),
+            label=_("Test set"),
             queryset=select_open_versions(task),
             help_text=_(
-                "Sets whose inputs can be downloaded. Each line of your file has the id of one."
+                "Only sets with downloadable inputs. Each line of your file contains the ID of one "
+                "example."
             ),
         )
 
-    def lines(self, task: Task) -> dict[str, Any]:
+    def make_example_lines(self, task: Task) -> dict[str, Any]:
         """Return an example line of the file."""
         return {"answer": make_answer_line(task.config, prob=None)}
 
@@ -55,35 +56,42 @@ class Predictions(SubmissionKind, name="predictions"):
 
     label = _("a predictions file")
     place = 5
-    title = _("A predictions file")
+    title = _("Predictions file")
     words = _(
-        "Answers that you made yourself, for a set whose inputs can be downloaded. Files for "
-        "other sets under the same name are the same model. "
-        "Speed, memory and robustness are not measured."
+        "Your own answers to a set with downloadable inputs. Files with the "
+        "same name for other sets belong to the same model. We don't measure "
+        "speed, memory or robustness."
     )
     answers = "file"
-    joint = Joint(_("Predictions: an archive with a file for each set"), place=1, file_for="set")
+    joint = JointSettings(
+        _("Predictions: an archive with a file for each set"), place=1, file_for="set"
+    )
     form = PredictionsForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require the file and its set."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem if the file or its set is missing; None if both are there."""
         if not sources.has_upload:
-            return "upload", gettext_noop("Choose the file with the predictions (JSON lines).")
+            return "upload", gettext_noop("Choose the predictions file (JSON lines).")
         if not sources.has_set:
-            return "evaluation_set", gettext_noop("Choose the set that the predictions are for.")
+            return "evaluation_set", gettext_noop("Choose the test set for these predictions.")
         return None
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Check every line of the file against its set."""
+        """Check every line of the file against its set.
+
+        Raises SubmissionRefused. If all ids belong to another open set, its message names that set.
+        """
         version = submission.evaluation_set
-        assert version is not None  # `problem` refuses predictions without a set
+        assert version is not None  # `find_problem` refuses predictions without a set
         uids = [row["uid"] for row in read_input_rows(version)]
         packed_path = folder / "predictions.jsonl.gz"
-        with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
-            keep = partial(keep_predictions, submission.task.config, uids, path, packed_path)
+        with assemble_upload(find_uploaded_file(submission), heartbeat.beat) as path:
+            store_checked = partial(
+                store_predictions, submission.task.config, uids, path, packed_path
+            )
             try:
-                digest = bounded(keep, ANSWERS_BOUNDS, heartbeat.beat)
+                digest = run_bounded(store_checked, ANSWERS_BOUNDS, heartbeat.beat)
             except ForeignIds as refusal:
-                guess = describe_set_of_ids(submission.task, refusal.ids)
-                raise SubmissionRefused(f"{refusal} {guess}", refusal.outcome) from None
+                other_set = describe_set_of_ids(submission.task, refusal.ids)
+                raise SubmissionRefused(f"{refusal} {other_set}", refusal.outcome) from None
         return ReceivedModel(digest, packed_path.stat().st_size, packed_path)

@@ -7,10 +7,10 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from core.files.bounded import bounded
+from core.files.bounded import run_bounded
 from evaluation.isolation.queue.leases import Heartbeat
-from evaluation.isolation.uploads.chunked import assemble
-from evaluation.kinds import Joint
+from evaluation.isolation.uploads.chunked import assemble_upload
+from evaluation.kinds import JointSettings
 from evaluation.models import Submission, TrainedRows
 from evaluation.runs.carriers import open_trainer
 from evaluation.submissions.forms import SubmitForm
@@ -36,11 +36,11 @@ class RowsForm(SubmitForm):
     """A form for a file of training rows."""
 
     file_help = _(
-        "JSON lines: the fields that models read and their label, or %(row)s for a row of a "
-        "released train split."
+        "JSON lines with the fields that models read and the label. Use %(row)s for a row of "
+        "a released train split."
     )
 
-    def lines(self, task: Task) -> dict[str, Any]:
+    def make_example_lines(self, task: Task) -> dict[str, Any]:
         """Return an example line of the file."""
         return {"row": '{"uid": "…"}'}
 
@@ -48,42 +48,45 @@ class RowsForm(SubmitForm):
 class Rows(SubmissionKind, name="rows"):
     """Training rows, for a task that takes training data instead of models."""
 
-    label = _("training rows, from which one model learns")
+    label = _("training rows for one fixed model")
     place = 8
     title = _("Training data")
     words = _(
-        "Rows, or uids of released ones. The same model learns from each submission here, so "
-        "that the data alone decides."
+        "Rows, or the UIDs of released rows. We train the same model on each submission, so "
+        "only the data makes the difference."
     )
     answers = "sandbox"
     learns_here = True
-    joint = Joint(
+    joint = JointSettings(
         _("Training data: an archive with a file for each task"), place=5, file_for="task"
     )
     form = RowsForm
 
-    def problem(self, sources: Sources) -> Problem | None:
-        """Require the file."""
+    def find_problem(self, sources: Sources) -> Problem | None:
+        """Return the problem if the file is missing; None if it is there."""
         if sources.has_upload:
             return None
         return "upload", gettext_noop("Choose the file with the rows (JSON lines).")
 
     def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
-        """Train the model of the task's data board on the submitted rows."""
+        """Train the model of the task's data board on the submitted rows.
+
+        The facts about the rows and their digests are stored at once. Raises SubmissionRefused.
+        """
         task = submission.task
-        with assemble(find_uploaded_file(submission), heartbeat.beat) as path:
-            read = partial(read_rows, path, task.config.training_rows or 0)
-            numbered_rows = bounded(read, READING_BOUNDS, heartbeat.beat)
+        with assemble_upload(find_uploaded_file(submission), heartbeat.beat) as path:
+            read_uploaded_rows = partial(read_rows, path, task.config.training_rows or 0)
+            numbered_rows = run_bounded(read_uploaded_rows, READING_BOUNDS, heartbeat.beat)
             rows = read_training_rows(task, numbered_rows)
-        # Not with the rest of the check, because no other kind has them. A check that begins again
-        # writes the same.
+        # Separate from the check, because no other kind has them. A repeated check
+        # writes the same rows.
         facts = count_rows(numbered_rows, rows)
         Submission.objects.filter(pk=submission.pk).update(data=facts)
         if digests := compute_digests(task, rows):
             TrainedRows.objects.update_or_create(
                 submission=submission, defaults={"digests": digests}
             )
-        heartbeat.begin(0.2, gettext_noop("learning from the rows"))
+        heartbeat.begin_step(0.2, gettext_noop("training on the rows"))
         model = folder / "model"
         with open_trainer(heartbeat.beat) as trainer:
             train_on_rows(task.config, rows, model, trainer)

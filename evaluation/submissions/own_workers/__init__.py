@@ -1,1 +1,1 @@
-"""Workers on people's own machines, which take leases over HTTPS and evaluate their models."""
+"""Workers on people's own machines, which lease runs over HTTPS and evaluate their own models."""

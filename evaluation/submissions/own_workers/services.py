@@ -1,4 +1,4 @@
-"""Writes of permissions to evaluate on own machines, and of the leases of such machines."""
+"""Write permissions to evaluate on people's own machines, and the leases of these machines."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,23 +18,23 @@ from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
-from evaluation.isolation.uploads.chunked import check_complete, open_uploads
+from evaluation.isolation.uploads.chunked import check_upload_complete, select_open_uploads
 from evaluation.models import (
     EvaluationRun,
     EvaluationSet,
     HandedAnswers,
     OwnWorker,
-    Second,
+    SecondOpinion,
     Submission,
     Upload,
 )
 from evaluation.runs.services import RUN_OVERHEAD
 from evaluation.submissions.own_workers.selectors import (
-    SECOND_WAITS,
+    SECOND_WAIT_TIME,
     find_first_answers,
     find_leasable_runs,
-    find_models_of,
     find_own_sets,
+    find_person_models,
     find_workers,
     make_host_name,
     parse_machine_key,
@@ -42,7 +42,7 @@ from evaluation.submissions.own_workers.selectors import (
 from tasks.models import Task
 
 LEASE_CODE = "lease"
-"""The code of a refusal: the lease is another's, or nobody's."""
+"""The code of a refusal because the machine does not, or no longer, have the lease."""
 
 
 def add_worker(
@@ -50,7 +50,7 @@ def add_worker(
     task: Task,
     user: User,
     actor: User,
-    second: str = Second.SITE,
+    second: str = SecondOpinion.SITE,
     takes_sealed: bool = False,
     submission: Submission | None = None,
     evaluation_set: EvaluationSet | None = None,
@@ -64,10 +64,15 @@ def add_worker(
     """
     if submission and evaluation_set:
         raise Invalid(_("Choose one model or one set, not both."), field="evaluation_set")
-    if submission and not find_models_of(user, task).filter(pk=submission.pk).exists():
-        raise Invalid(_("This is no model of theirs that a machine can run."), field="model")
+    if submission and not find_person_models(user, task).filter(pk=submission.pk).exists():
+        raise Invalid(
+            _("Choose one of this person's models that can run on their own machine."),
+            field="model",
+        )
     if evaluation_set and not find_own_sets(task).filter(pk=evaluation_set.pk).exists():
-        raise Invalid(_("The inputs of this set may not leave."), field="evaluation_set")
+        raise Invalid(
+            _("This set's inputs can't leave the site. Choose another set."), field="evaluation_set"
+        )
     try:
         with transaction.atomic():
             worker = OwnWorker.objects.create(
@@ -80,7 +85,10 @@ def add_worker(
             )
             log(actor, "own_worker.added", worker, **_describe_for_log(worker))
     except IntegrityError:
-        raise Refused(_("This person has this permission already."), code="exists") from None
+        raise Refused(
+            _("This person already has this permission. Change the model or the set."),
+            code="exists",
+        ) from None
     return worker
 
 
@@ -89,12 +97,12 @@ def _describe_for_log(worker: OwnWorker) -> dict[str, Any]:
 
     A model is logged by its id, because its name may be private.
     """
-    about = {"user": worker.user.email, "second": worker.second, "sealed": worker.takes_sealed}
+    log_data = {"user": worker.user.email, "second": worker.second, "sealed": worker.takes_sealed}
     if worker.submission_id:
-        about["model"] = str(worker.submission_id)
+        log_data["model"] = str(worker.submission_id)
     if worker.evaluation_set:
-        about["set"] = worker.evaluation_set.name
-    return about
+        log_data["set"] = worker.evaluation_set.name
+    return log_data
 
 
 @transaction.atomic
@@ -114,16 +122,18 @@ def lease_run(
     """Lease the oldest run that a machine may take; None if there is none.
 
     workers: all of the person's permissions in a task. key: the first characters of the API key.
-    Takes no lock: the claim is one conditional update, as for the site's workers
-    (`evaluation.isolation.queue.leases.claim_job`).
+    model, evaluation_set: lease only runs of this model, or on the set with this name.
+
+    The time of the call is stored with the permissions. Takes no lock: the claim is one conditional
+    update, as for the site's workers (`evaluation.isolation.queue.leases.claim_job`).
     """
     store_last_call(workers)
     user, now = workers[0].user, timezone.now()
     deadline = now + timedelta(seconds=settings.EVALUATION_SECONDS) + RUN_OVERHEAD
     runs = find_leasable_runs(workers, key, model, evaluation_set)
-    # Ten, because others may claim the first ones between this query and the claim.
+    # Ten, because others may claim the first ones before this claim.
     for pk in runs.values_list("pk", flat=True)[:10]:
-        claim = partial(leases.claim_job, EvaluationRun, pk, by=now + SECOND_WAITS)
+        claim = partial(leases.claim_job, EvaluationRun, pk, begin_by=now + SECOND_WAIT_TIME)
         if run := claim(deadline_at=deadline, host=make_host_name(user, key)):
             return run
     return None
@@ -137,10 +147,10 @@ def store_last_call(workers: Sequence[OwnWorker]) -> None:
 
 def renew_lease(*, run: EvaluationRun, user: User, progress: float) -> None:
     """Renew a lease. Takes no lock: the update requires the lease. Raises Refused."""
-    if run.deadline_at and timezone.now() > run.deadline_at:  # as a worker of the site ends
+    if run.deadline_at and timezone.now() > run.deadline_at:  # like a worker of the site
         raise _make_refusal()
     try:
-        leases.heartbeat(run, progress)
+        leases.write_heartbeat(run, progress)
     except leases.LeaseLost:
         raise _make_refusal() from None
     store_last_call(find_workers(user, run.submission.task))
@@ -159,46 +169,49 @@ def submit_answers(
 
     If the owner requires a second machine, the run waits for one for at most a day. After that, or
     if the second machine fails, the site is the second. If the first one fails, the run returns to
-    the queue and one of its tries is used.
+    the queue and one of its attempts is used up.
     Takes no lock: the update requires the lease, and `handed_once` prevents duplicates. Raises
     Refused.
     """
-    token, first_answers = run.lease_token, find_first_answers(run)
+    lease_token, first_answers = run.lease_token, find_first_answers(run)
     try:
         if ending["outcome"] == Outcome.INFRASTRUCTURE:
-            if first_answers:  # what it answered is worth more than another try of the second
-                run.handed.filter(pk=first_answers.pk).update(second=Second.SITE)
-                leases.put_back(run, timezone.now(), "")
+            if first_answers:  # keep its answers instead of trying the second machine again
+                run.handed.filter(pk=first_answers.pk).update(second=SecondOpinion.SITE)
+                leases.return_to_queue(run, timezone.now(), "")
                 transaction.on_commit(lambda: enqueue(run.function, run.pk))
             else:
-                leases.try_again(run, ending["sentence"])
+                leases.retry_job(run, ending["sentence"])
             return
-        second = _find_second_rule(run, user)
+        second_rule = _find_second_rule(run, user)
         must_wait = (
-            first_answers is None and second == Second.WORKER and ending["outcome"] == Outcome.OK
+            first_answers is None
+            and second_rule == SecondOpinion.WORKER
+            and ending["outcome"] == Outcome.OK
         )
-        until, message = timezone.now(), ""
+        waits_until, message = timezone.now(), ""
         if must_wait:
-            until += SECOND_WAITS
+            waits_until += SECOND_WAIT_TIME
             message = gettext_noop("waiting for a second machine")
-        leases.put_back(run, until, message)
+        leases.return_to_queue(run, waits_until, message)
     except leases.LeaseLost:
         raise _make_refusal() from None
-    assert token  # `find_leased_run` found the run by it
+    assert lease_token  # `find_leased_run` has found the run by it
     try:
         HandedAnswers.objects.create(
             run=run,
             is_second=first_answers is not None,
             user=user,
             token=parse_machine_key(run),
-            lease_token=token,
+            lease_token=lease_token,
             runner=runner,
             ending=ending,
             upload=_find_answers_file(user, upload, ending),
-            second=second,
+            second=second_rule,
         )
-    except IntegrityError:  # another machine handed in while this one took the lease
+    except IntegrityError:  # another machine sent answers while this one took the lease
         raise _make_refusal() from None
+    # After the commit, because a worker that starts earlier would not see the answers.
     if not must_wait:
         transaction.on_commit(lambda: enqueue(run.function, run.pk))
 
@@ -209,10 +222,10 @@ def _find_answers_file(user: User, upload: UUID | None, ending: dict[str, Any]) 
         return None
     file = None
     if upload:
-        file = open_uploads(user).filter(pk=upload).first()
+        file = select_open_uploads(user).filter(pk=upload).first()
     if file is None:
         raise Invalid("You have no such file here. Upload it.", field="upload")
-    check_complete(file)
+    check_upload_complete(file)
     return file
 
 
@@ -221,12 +234,19 @@ def _find_second_rule(run: EvaluationRun, user: User) -> str:
 
     Raises Refused if the person has no permission any more.
     """
-    model, about = run.submission_id, run.version.evaluation_set_id
+    submission_id, evaluation_set_id = run.submission_id, run.version.evaluation_set_id
     rules = set()
     for worker in find_workers(user, run.submission.task):
-        if worker.submission_id in (None, model) and worker.evaluation_set_id in (None, about):
+        if worker.submission_id in (None, submission_id) and worker.evaluation_set_id in (
+            None,
+            evaluation_set_id,
+        ):
             rules.add(worker.second)
-    for second in (Second.SITE, Second.WORKER, Second.NOBODY):  # the strictest first
+    for second in (
+        SecondOpinion.SITE,
+        SecondOpinion.WORKER,
+        SecondOpinion.NOBODY,
+    ):  # the strictest first
         if second in rules:
             return second
     raise _make_refusal()

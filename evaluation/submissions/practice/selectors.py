@@ -1,4 +1,4 @@
-"""Reads of models that run for practice, and of machines that could run them."""
+"""Read practice runs, and find machines that could run models."""
 
 from datetime import timedelta
 
@@ -6,14 +6,14 @@ from django.conf import settings
 from django.utils import timezone
 
 from evaluation.models import PracticeHost, PracticeRun, Submission
-from evaluation.models.practice import UNDER_WAY
+from evaluation.models.practice import UNDER_WAY_CONDITION
 from evaluation.runs.selectors import filter_counting_runs
 
 HOST_TIMEOUT = timedelta(minutes=3)
-"""For so long a machine that was seen is taken to be there."""
+"""How long a machine counts as available after it was last seen."""
 
 
-def can_run() -> bool:
+def has_practice_host() -> bool:
     """Return whether a machine with a container engine is available for practice."""
     since = timezone.now() - HOST_TIMEOUT
     return settings.PRACTICE_MODELS > 0 and PracticeHost.objects.filter(seen_at__gt=since).exists()
@@ -21,14 +21,16 @@ def can_run() -> bool:
 
 def find_active_run(submission: Submission) -> PracticeRun | None:
     """Return the model's active practice run, or None."""
-    under_way = submission.practice_runs.filter(UNDER_WAY, deadline_at__gt=timezone.now())
-    return under_way.first()
+    active_runs = submission.practice_runs.filter(
+        UNDER_WAY_CONDITION, deadline_at__gt=timezone.now()
+    )
+    return active_runs.first()
 
 
 def find_last_error(submission: Submission) -> str:
-    """Return the error of the model's last practice run; empty if it ended without one."""
-    ended = submission.practice_runs.exclude(UNDER_WAY).values_list("error", flat=True)
-    return ended.first() or ""
+    """Return the error of the practice run that ended last; empty if it ended without one."""
+    errors = submission.practice_runs.exclude(UNDER_WAY_CONDITION).values_list("error", flat=True)
+    return errors.first() or ""
 
 
 def find_start_seconds(submission: Submission) -> float | None:

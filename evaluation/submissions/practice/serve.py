@@ -1,4 +1,4 @@
-"""A run for practice, from its claim to the end of its container."""
+"""Do a practice run, from its claim to the end of its container."""
 
 import json
 import logging
@@ -17,38 +17,38 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from core.jobs.keeper import must_end
-from evaluation.contract import Beat, ImpossibleJob, InvalidOutput, Outcome, Runnable
+from evaluation.contract import BeatCallback, ImpossibleJob, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.attempt_keys import TEMPORARY_PREFIX
-from evaluation.isolation.queue.lifecycle import carry_through
-from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
+from evaluation.isolation.queue.lifecycle import do_job_work
+from evaluation.isolation.sandbox.choose import NO_ENGINE_MESSAGE, NoEngine, has_engine
 from evaluation.isolation.sandbox.images import ImageRefused
-from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Runner
-from evaluation.isolation.sandbox.writing import Reads, parse_answer_line
+from evaluation.isolation.sandbox.monitor import CHECK_INTERVAL_SECONDS, Runner
+from evaluation.isolation.sandbox.writing import ChatFormatter, parse_answer_line
 from evaluation.kinds import KINDS
 from evaluation.models import PracticeRun
 from evaluation.runs.carriers import choose_practice_sandbox
 from evaluation.runs.chat.asking import UNUSED_URL, make_endpoint_config
 from evaluation.runs.endpoints import CannotFetch, make_prompt_endpoint
-from evaluation.runs.runners import fetch_model, machine_limits
+from evaluation.runs.runners import fetch_model, get_machine_limits
 from evaluation.submissions.practice import services
-from tasks.targets.endpoints.answers import expect_object, strict_json
+from tasks.targets.endpoints.answers import expect_object, parse_strict_json
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
 
 IDLE_TIMEOUT = timedelta(minutes=3)
-"""Without a question, after which a model ends."""
+"""The time without a question after which a model ends."""
 HOST_NOTE_SECONDS = 60.0
-"""How often a machine says that it is there."""
+"""The interval at which a machine records that it is available."""
 _noted_at = -HOST_NOTE_SECONDS
 
 
-class RunOver(Exception):
-    """Raised to end a run because no questions come any more, or this process must end."""
+class RunEnded(Exception):
+    """Raised to end a run: nobody has asked for a while, or this process must end."""
 
 
-def note_this_host() -> None:
+def record_this_host() -> None:
     """Record once a minute that this machine can run models, if a container engine responds."""
     # Called at each heartbeat, every two seconds.
     global _noted_at
@@ -56,7 +56,7 @@ def note_this_host() -> None:
         return
     _noted_at = time.monotonic()
     if has_engine():
-        services.note_host(socket.gethostname())
+        services.record_host(socket.gethostname())
 
 
 class Exchange:
@@ -67,7 +67,7 @@ class Exchange:
     """
 
     def __init__(
-        self, run: PracticeRun, warm_up: Mapping[str, Any], reader: Reads | None = None
+        self, run: PracticeRun, warm_up: Mapping[str, Any], reader: ChatFormatter | None = None
     ) -> None:
         self._run, self._first, self._reads = run, uuid.uuid4(), reader
         self._inputs: Mapping[str, Any] = {}
@@ -80,30 +80,32 @@ class Exchange:
         """Return whether the last question was answered."""
         return self._question == self._answered
 
-    def next(self) -> bytes:
-        """Return the line of the next question; empty if there is none yet. Raises Over."""
+    def get_next_line(self) -> bytes:
+        """Return the line of the next question; empty if there is none yet. Raises RunEnded."""
         if self._question is None:
             self._question = self._first
-            return self._sent(self._warm_up)
-        # People ask through the row: web processes and workers share only the database.
+            return self._build_sent_line(self._warm_up)
+        # Questions are sent by the row, because web processes and workers share only the database.
         columns = ("ready_at", "asked_at", "question_id", "question")
         ready_at, asked_at, key, line = PracticeRun.objects.values_list(*columns).get(
             pk=self._run.pk
         )
         used_at = max(filter(None, (ready_at, asked_at)), default=timezone.now())
         if must_end() or timezone.now() - used_at > IDLE_TIMEOUT:
-            raise RunOver
+            raise RunEnded
         if not ready_at or key in (None, self._question):
             return b""
         self._question = key
-        return self._sent(line)
+        return self._build_sent_line(line)
 
-    def _sent(self, line: str) -> bytes:
+    def _build_sent_line(self, line: str) -> bytes:
         """Return the question's line as the model reads it: with messages for a language model."""
         if self._reads:
             question = json.loads(line)
             self._inputs = question["inputs"]
-            line = json.dumps({"id": question["id"], "messages": self._reads.asked(self._inputs)})
+            line = json.dumps(
+                {"id": question["id"], "messages": self._reads.build_visible_messages(self._inputs)}
+            )
         return line.encode() + b"\n"
 
     def take(self, line: bytes) -> None:
@@ -112,27 +114,29 @@ class Exchange:
         if not line.strip():
             return
         try:
-            answer_id = uuid.UUID(str(expect_object(strict_json(line), "An answer").get("id")))
+            answer_id = uuid.UUID(
+                str(expect_object(parse_strict_json(line), "An answer").get("id"))
+            )
         except (EndpointError, ValueError) as error:
             raise InvalidOutput(f"The model broke the contract: {error}") from None
         if self._reads:
             line = parse_answer_line(self._reads, self._inputs, line)
         self._answered = answer_id
         if answer_id == self._first:
-            services.note_ready(self._run)
+            services.record_ready(self._run)
         else:
             services.store_answer(self._run, answer_id, line.decode())
 
 
-def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
-    """Run the model of a claimed practice run until no questions come any more.
+def serve_run(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
+    """Run the model of a claimed practice run until nobody has asked for IDLE_TIMEOUT.
 
-    Raises LeaseLost; then, as always, no container is left.
+    Leaves no container. Raises LeaseLost.
     """
-    carry_through(run, lambda run, heartbeat: _serve(run, heartbeat, warm_up))
+    do_job_work(run, lambda run, heartbeat: _serve_run(run, heartbeat, warm_up))
 
 
-def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, Any]) -> None:
+def _serve_run(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, Any]) -> None:
     """Run the model, and raise ImpossibleJob for any problem. Nothing is retried, as people wait.
 
     Also raises LeaseLost.
@@ -143,10 +147,12 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
         reader = None
         if KINDS[run.submission.kind].writes_here:
             reader = make_prompt_endpoint(run.submission, UNUSED_URL)
-        error = _run_model(run, heartbeat, Exchange(run, endpoint_config.select(warm_up), reader))
+        error = _run_model(
+            run, heartbeat, Exchange(run, endpoint_config.select_fields(warm_up), reader)
+        )
     except leases.LeaseLost:
         raise
-    except (RunOver, leases.Overdue):
+    except (RunEnded, leases.JobOverdue):
         pass
     except (CannotFetch, NoEngine, ImageRefused) as problem:
         error = str(problem)
@@ -155,52 +161,55 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
         error = f"The platform failed ({type(problem).__name__}). The worker's log says more."
     if error:
         raise ImpossibleJob(error)
-    heartbeat.patiently(lambda: leases.finish_job(run))
+    heartbeat.call_patiently(lambda: leases.finish_job(run))
 
 
-def _run_model(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Exchange) -> str:
-    """Run the model until it ends, and return the reason. Raises what `_serve` catches."""
+def _run_model(run: PracticeRun, heartbeat: leases.Heartbeat, exchange: Exchange) -> str:
+    """Run the model until it ends, and return the reason.
+
+    Raises the exceptions that `_serve_run` catches.
+    """
 
     def beat() -> None:
         heartbeat.beat()
-        note_this_host()
+        record_this_host()
 
     if not has_engine():
-        raise NoEngine(NO_ENGINE)
-    heartbeat.begin(0.0, gettext_noop("fetching the model"))
+        raise NoEngine(NO_ENGINE_MESSAGE)
+    heartbeat.begin_step(0.0, gettext_noop("fetching the model"))
     with (
         tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX) as folder,
         fetch_model(run.submission, beat) as model,
     ):
-        heartbeat.begin(0.5, gettext_noop("starting it"))
+        heartbeat.begin_step(0.5, gettext_noop("starting the model"))
         inputs = Path(folder, "inputs.jsonl")
-        # Our harness and our shim read standard input; an image of the submitter's reads a file.
+        # Our harness and our shim read standard input; a submitter's image reads a file.
         if model.folder or model.adapter != "jsonl":
-            limits = replace(machine_limits(), seconds=services.MOST_RUN_TIME.total_seconds())
-            runner = choose_practice_sandbox(model, run, talk.next)
-            return runner.run(model, inputs, limits, take=talk.take, beat=beat).sentence
+            limits = replace(get_machine_limits(), seconds=services.MAX_RUN_TIME.total_seconds())
+            runner = choose_practice_sandbox(model, run, exchange.get_next_line)
+            return runner.run(model, inputs, limits, take=exchange.take, beat=beat).sentence
         return _run_for_each_question(
-            choose_practice_sandbox(model, run), model, inputs, talk, beat
+            choose_practice_sandbox(model, run), model, inputs, exchange, beat
         )
 
 
 def _run_for_each_question(
-    runner: Runner, model: Runnable, inputs: Path, talk: Exchange, beat: Beat
+    runner: Runner, model: Runnable, inputs: Path, exchange: Exchange, beat: BeatCallback
 ) -> str:
-    """Run an image that reads a file to its end, with a new container for each question.
+    """Run an image that reads its input from a file, in a new container for each question.
 
     Returns the reason why it ended, and raises the same exceptions as `_run_model`.
     """
     while True:
-        line = talk.next()
+        line = exchange.get_next_line()
         if not line:
             beat()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_INTERVAL_SECONDS)
             continue
         inputs.write_bytes(line)
-        limits = machine_limits().for_check()
-        ending = runner.run(model, inputs, limits, take=talk.take, beat=beat)
+        limits = get_machine_limits().restrict_for_check()
+        ending = runner.run(model, inputs, limits, take=exchange.take, beat=beat)
         if ending.outcome != Outcome.OK:
             return ending.sentence
-        if not talk.is_answered:
+        if not exchange.is_answered:
             return gettext_noop("The model ended without an answer.")

@@ -1,4 +1,4 @@
-"""Runs for practice: started from a page, asked through their row, answered by a worker."""
+"""Practice runs: started from a page, asked through their database row, answered by a worker."""
 
 import json
 import time
@@ -17,28 +17,35 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.isolation.queue import leases
 from evaluation.models import PracticeHost, PracticeRun, Submission
-from evaluation.models.practice import UNDER_WAY
-from evaluation.submissions.practice.selectors import can_run, find_active_run
+from evaluation.models.practice import UNDER_WAY_CONDITION
+from evaluation.submissions.practice.selectors import find_active_run, has_practice_host
 from tasks.targets.endpoints.base import EndpointError
 
-MOST_RUN_TIME = timedelta(minutes=30)
-"""From the wish for a run to its end, whoever is practising."""
-PATIENCE_SECONDS = 30.0
-"""That a page waits for an answer."""
+MAX_RUN_TIME = timedelta(minutes=30)
+"""The maximum time from the request for a run to its end, even while people practise."""
+MAX_ANSWER_WAIT_SECONDS = 30.0
+"""How long a page waits for an answer."""
 POLL_SECONDS = 0.1
 
 
 def start_run(submission: Submission) -> PracticeRun:
     """Return the model's active run, or start one in a free slot. Raises Refused.
 
-    Takes no lock: unique constraints allow one run per slot and one per model.
+    Overdue runs of all models are cancelled first. Takes no lock: unique constraints allow one run
+    per slot and one per model.
     """
-    if not can_run():
-        raise Refused(_("No container engine is there to run this model."), status=503)
-    for overdue in PracticeRun.objects.filter(UNDER_WAY, deadline_at__lte=timezone.now()):
-        leases.cancel(overdue)
+    if not has_practice_host():
+        raise Refused(
+            _(
+                "This site can't run the model, because no container engine is available. "
+                "Contact the site's operator."
+            ),
+            status=503,
+        )
+    for overdue in PracticeRun.objects.filter(UNDER_WAY_CONDITION, deadline_at__lte=timezone.now()):
+        leases.cancel_job(overdue)
     for slot in range(settings.PRACTICE_MODELS):
-        # Looked up each time: somebody else may have started this model in the meantime.
+        # Looked up each time, because somebody else may have started this model meanwhile.
         if run := find_active_run(submission):
             return run
         try:
@@ -48,14 +55,14 @@ def start_run(submission: Submission) -> PracticeRun:
             continue  # the slot is taken
     if run := find_active_run(submission):
         return run
-    text = _("People are trying other models, and there is no room for one more. Try again later.")
+    text = _("Too many models are running right now. Try again later.")
     raise Refused(text, code="no_slot", status=503)
 
 
 def _create_run(submission: Submission, slot: int) -> PracticeRun:
-    submission.practice_runs.exclude(UNDER_WAY).delete()  # nothing of earlier runs is needed
-    until = timezone.now() + MOST_RUN_TIME
-    run = PracticeRun.objects.create(submission=submission, slot=slot, deadline_at=until)
+    submission.practice_runs.exclude(UNDER_WAY_CONDITION).delete()  # earlier runs are not needed
+    deadline_at = timezone.now() + MAX_RUN_TIME
+    run = PracticeRun.objects.create(submission=submission, slot=slot, deadline_at=deadline_at)
     enqueue(run.function, run.pk)
     return run
 
@@ -63,25 +70,28 @@ def _create_run(submission: Submission, slot: int) -> PracticeRun:
 def stop_run(submission: Submission) -> None:
     """End the model's run, if there is one. Its container is removed at the next heartbeat."""
     if run := find_active_run(submission):
-        leases.cancel(run)
+        leases.cancel_job(run)
 
 
 def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
-    """Ask the model one question, and return the line of its answer. Neither is kept.
+    """Ask the model one question, and return the line of its answer. Neither is stored for later.
 
     Raises EndpointError, with `busy` while the model starts or answers another person.
     """
     key, now = uuid.uuid4(), timezone.now()
     own_question = PracticeRun.objects.filter(pk=run.pk, question_id=key)
-    # A web process that was killed cannot take its question back.
-    forgotten = Q(asked_at__lt=now - timedelta(seconds=2 * PATIENCE_SECONDS))
+    # A killed web process cannot remove its question.
+    is_forgotten = Q(asked_at__lt=now - timedelta(seconds=2 * MAX_ANSWER_WAIT_SECONDS))
     free_runs = PracticeRun.objects.filter(
-        Q(question_id=None) | forgotten, pk=run.pk, state=run.State.RUNNING, ready_at__isnull=False
+        Q(question_id=None) | is_forgotten,
+        pk=run.pk,
+        state=run.State.RUNNING,
+        ready_at__isnull=False,
     )
     line = json.dumps({"id": key.hex, "inputs": inputs})
-    # One statement takes the model for this question: of two people, the second finds it busy.
+    # One statement reserves the model for this question; a second person finds it busy.
     if not free_runs.update(question_id=key, question=line, asked_at=now, answer=""):
-        raise EndpointError("The model starts, or answers somebody else.", reason="busy")
+        raise EndpointError("The model is starting, or answering someone else.", reason="busy")
     try:
         return _wait_for_answer(own_question)
     finally:
@@ -90,11 +100,11 @@ def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
 
 def _wait_for_answer(question: Any) -> str:
     """Wait until the answer is stored in the row, and return it. Raises EndpointError."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
+    deadline = time.monotonic() + MAX_ANSWER_WAIT_SECONDS
+    while time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        running = question.filter(state=PracticeRun.State.RUNNING)
-        answer = running.values_list("answer", flat=True).first()
+        open_question = question.filter(state=PracticeRun.State.RUNNING)
+        answer = open_question.values_list("answer", flat=True).first()
         if answer is None:
             raise EndpointError("The model ended.", reason="down")
         if answer:
@@ -102,12 +112,12 @@ def _wait_for_answer(question: Any) -> str:
     raise EndpointError("The model took too long.", reason="slow")
 
 
-# By the process that has the run.
+# Only by the process that has the run.
 
 
-def note_ready(run: PracticeRun) -> None:
+def record_ready(run: PracticeRun) -> None:
     """Record that the model has answered our own first question."""
-    # While this worker has the lease, and once: the time of the first answer stays.
+    # Only while this worker has the lease, and once, so that the first time stays.
     PracticeRun.objects.filter(pk=run.pk, lease_token=run.lease_token, ready_at=None).update(
         ready_at=timezone.now()
     )
@@ -115,10 +125,10 @@ def note_ready(run: PracticeRun) -> None:
 
 def store_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
     """Store an answer for the person who waits for it. A late answer is dropped."""
-    still_waiting = PracticeRun.objects.filter(pk=run.pk, question_id=question)
-    still_waiting.filter(lease_token=run.lease_token).update(answer=line)
+    waiting_runs = PracticeRun.objects.filter(pk=run.pk, question_id=question)
+    waiting_runs.filter(lease_token=run.lease_token).update(answer=line)
 
 
-def note_host(name: str) -> None:
+def record_host(name: str) -> None:
     """Record that this machine can run models for practice."""
     PracticeHost.objects.update_or_create(name=name, defaults={"seen_at": timezone.now()})

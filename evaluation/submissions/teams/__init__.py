@@ -1,1 +1,1 @@
-"""Teams that submit models: members, invitations, leaving. Submissions import it."""
+"""Teams that submit models: members, invitations, leaving. Submissions build on this."""

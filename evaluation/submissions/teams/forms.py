@@ -10,9 +10,9 @@ class TeamForm(forms.Form):
     """A form for a new team."""
 
     name = forms.CharField(
-        label=_("Name of the team"),
+        label=_("Team name"),
         max_length=60,
-        help_text=_("Leaderboards show it. It cannot be changed."),
+        help_text=_("Shown on leaderboards. You can't change it later."),
     )
 
 
@@ -20,6 +20,8 @@ class InvitationForm(forms.Form):
     """A form that invites an email address to a team."""
 
     email = AddressField(
-        label=_("E-mail address"),
-        help_text=_("Of the account. Tell them: they find the invitation under “Teams”."),
+        label=_("Email address"),
+        help_text=_(
+            "The address of the person's account. Tell them that the invitation is under “Teams”."
+        ),
     )

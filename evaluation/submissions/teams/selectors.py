@@ -1,4 +1,4 @@
-"""Reads of teams, their members and invitations."""
+"""Read teams, their members and invitations."""
 
 from typing import Any
 
@@ -28,9 +28,10 @@ def find_membership(user: User, team: Team) -> TeamMember | None:
 
 
 def find_invitations(user: User) -> QuerySet[TeamMember]:
-    """Return the open invitations to the person's confirmed email address.
+    """Return the open invitations to the person's confirmed email addresses.
 
-    An unconfirmed address would let anybody accept invitations meant for its real owner.
+    An unconfirmed address would let anybody accept invitations meant for its real owner. The
+    account's own address counts, too, on sites that confirm no addresses.
     """
     confirmed_addresses = EmailAddress.objects.filter(
         user=user, email__iexact=OuterRef("address"), verified=True

@@ -1,4 +1,4 @@
-"""Writes of an arena's owners: which models battle, gold pairs, and conversations that wait."""
+"""Writes of an arena's owners: live models, gold pairs, decisions on pending conversations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from annotation.refusals import StaleForm
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
-from core.text.words import composed
+from core.text.words import compose
 from leaderboard.models import Battle, Contestant, GoldPair
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import get_endpoint
@@ -23,20 +23,20 @@ def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetMo
     """Register a target with checked settings, and allow battles to draw it. Raises Refused."""
     target = add_target(task=task, actor=actor, fields=fields)
     target.task = task
-    set_live(target=target, actor=actor, is_live=True)
+    set_model_live(target=target, actor=actor, is_live=True)
     return target
 
 
 @transaction.atomic
-def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
-    """Allow battles to draw a target, or stop that; existing votes are kept. Raises Refused.
+def set_model_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
+    """Allow battles to draw a target, or no longer allow it. Existing votes are kept.
 
     Imported comparisons of a model with the target's name become the target's. Takes no lock,
-    because the name is unique.
+    because the name is unique. Raises Refused if the target's settings are invalid.
     """
     if is_live:
         try:
-            # Its settings are tried now, and not in the first voter's battle.
+            # Its settings are tested now, not in the first voter's battle.
             get_endpoint(target)
         except EndpointError as error:
             raise Refused(str(error), code="target") from None
@@ -48,30 +48,34 @@ def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
 
 
 @transaction.atomic
-def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) -> GoldPair:
-    """Create a gold pair. Raises Refused if both answers are alike."""
-    # Compared word by word: other spaces make no difference that a voter could see.
+def add_gold_pair(*, task: Task, actor: User, prompt: str, good: str, broken: str) -> GoldPair:
+    """Create a gold pair. Raises Refused if both answers consist of the same words."""
+    # Compared word by word, because voters would not see a difference in spaces.
     if good.split() == broken.split():
-        raise Refused(_("Both answers are alike."), code="gold", field="broken")
-    texts = {"prompt": composed(prompt), "good": composed(good), "broken": composed(broken)}
+        raise Refused(
+            _("Both answers are the same. Make the broken one clearly worse."),
+            code="gold",
+            field="broken",
+        )
+    texts = {"prompt": compose(prompt), "good": compose(good), "broken": compose(broken)}
     pair = GoldPair.objects.create(task=task, **texts)
     log(actor, "gold_pair.made", pair, about=task)
     return pair
 
 
 @transaction.atomic
-def set_gold_active(*, pair: GoldPair, actor: User, is_active: bool) -> None:
+def set_gold_pair_active(*, pair: GoldPair, actor: User, is_active: bool) -> None:
     """Show a gold pair to voters, or stop showing it; answers to it are kept. Takes no lock."""
     GoldPair.objects.filter(pk=pair.pk).update(is_active=is_active)
     log(actor, "gold_pair.on" if is_active else "gold_pair.off", pair, about=pair.task)
 
 
 @transaction.atomic
-def decide_release(*, battle: Battle, actor: User, publish: bool) -> None:
-    """Publish or withhold a pending conversation by a conditional update. Raises Stale."""
-    state = Battle.Release.RELEASED if publish else Battle.Release.WITHHELD
-    # On condition that it still waits: another owner may have decided, or the voter withdrawn.
+def decide_release(*, battle: Battle, actor: User, should_publish: bool) -> None:
+    """Publish or withhold a pending conversation by a conditional update. Raises StaleForm."""
+    state = Battle.Release.RELEASED if should_publish else Battle.Release.WITHHELD
+    # Only if it still waits: another owner may have decided, or the voter may have withdrawn.
     waiting = Battle.objects.filter(pk=battle.pk, release=Battle.Release.WAITING)
     if not waiting.update(release=state):
-        raise StaleForm(_("This conversation does not wait any more."))
+        raise StaleForm(_("This conversation is no longer waiting for a decision."))
     log(actor, f"conversation.{state}", battle, about=battle.task)

@@ -1,4 +1,4 @@
-"""Which kinds of personal data a text may hold. Pure patterns, which err to the safe side."""
+"""Detection of personal data in texts, by patterns that rather report too much. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,11 +12,11 @@ _DATE_PATTERN = re.compile(
 _ADDRESS_PATTERN = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)"
 )
-KINDS = ("mail", "phone", "card", "ip")
+PERSONAL_DATA_KINDS = ("mail", "phone", "card", "ip")
 
 
 def find_personal_data(texts: Iterable[str]) -> list[str]:
-    """Return the kinds of personal data that the texts may contain, in the order of KINDS.
+    """Return the kinds of personal data in the texts, in the order of PERSONAL_DATA_KINDS.
 
     mail: email addresses. phone: numbers of 7 to 15 digits that begin with + or 0 or are grouped.
     card: 13 to 19 digits with the check digit of payment cards (Luhn). ip: IPv4 and IPv6 addresses.
@@ -24,7 +24,7 @@ def find_personal_data(texts: Iterable[str]) -> list[str]:
     kinds: set[str] = set()
     for text in texts:
         kinds.update(_iter_kinds(text))
-    return [kind for kind in KINDS if kind in kinds]
+    return [kind for kind in PERSONAL_DATA_KINDS if kind in kinds]
 
 
 def _iter_kinds(text: str) -> Iterator[str]:
@@ -33,7 +33,7 @@ def _iter_kinds(text: str) -> Iterator[str]:
         yield "mail"
     if any(_is_address(address) for address in _ADDRESS_PATTERN.findall(text)):
         yield "ip"
-    # Long numbers are only cards, short ones only telephones, if they are no dates.
+    # Long numbers can only be cards, short ones only telephones, unless they are dates.
     for number in _NUMBER_PATTERN.findall(text):
         digits = re.sub(r"\D", "", number)
         if len(digits) >= 13 and _has_check_digit(digits):
@@ -48,7 +48,7 @@ def _iter_kinds(text: str) -> Iterator[str]:
 
 def _looks_like_phone_number(number: str, digits: str) -> bool:
     """Return whether a number is formatted like a telephone number."""
-    if re.fullmatch(r"\d+\.\d+", number) or _is_address(number):  # a decimal, a version
+    if re.fullmatch(r"\d+\.\d+", number) or _is_address(number):  # a decimal number or a version
         return False
     return number[0] in "+(0" or number != digits
 

@@ -1,4 +1,4 @@
-"""Reads about battles: the open one, what a person has used today, which pair comes next."""
+"""Reads of battles: a person's open battle, their battles of today, and the next pair."""
 
 import hashlib
 import random
@@ -12,35 +12,41 @@ from django.db.models import Count, Prefetch, Q, QuerySet, Value
 from django.utils.translation import gettext as _
 
 from annotation.refusals import NoContext
-from core.accounts.counting import quota_name
+from core.accounts.counting import build_quota_name
 from core.accounts.models import Annotator, SpentQuota
-from core.data.adaptive_cache import kept_many
-from core.days import midnight, today
+from core.data.adaptive_cache import read_or_count_many
+from core.days import get_midnight, get_today
 from leaderboard.arena.board import LARGE_COMPARISONS
-from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
+from leaderboard.models import SIDES, Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
 from tasks.targets.spending_services import find_spent_targets
-from validation.consensus.sampling import draw
+from validation.consensus.sampling import draw_number
 
-BATTLES = "battles"
+BATTLES_LABEL = "battles"
 CONSENT_VERSION = 1
-"""The version of the question whether conversations may be published; a new one asks everybody."""
+"""The version of the question about publication; after a change everybody is asked again."""
 _random = random.SystemRandom()
 
 
 class DrawnPair(NamedTuple):
-    """A pair of contestants by id, left and right, with the probability of drawing the pair."""
+    """A pair of contestants by id, left and right, with the probability of drawing the pair.
+
+    others: the contestants on further sides, in a battle with more than two answers.
+    """
 
     left: int
     right: int
     chance: float
+    others: tuple[int, ...] = ()
 
 
 def select_battles(voter: Annotator, task: Task) -> QuerySet[Battle]:
     """Return a person's battles in an arena, with the related rows that their page shows."""
     turns = Prefetch("turns", Turn.objects.prefetch_related("replies"))
     battles = Battle.objects.filter(voter=voter, task=task)
-    return battles.select_related("left__target", "right__target").prefetch_related(turns)
+    return battles.select_related("left__target", "right__target").prefetch_related(
+        turns, "extra_sides__contestant__target"
+    )
 
 
 def find_open_battle(voter: Annotator, task: Task) -> Battle | None:
@@ -48,22 +54,24 @@ def find_open_battle(voter: Annotator, task: Task) -> Battle | None:
     return select_battles(voter, task).filter(ended_at__isnull=True).first()
 
 
-def count_begun_today(voter: Annotator, task: Task) -> int:
-    """Count the battles that the person began since 00:00 UTC, also under deleted accounts."""
-    begun_battles = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
-    # What deleted accounts of the same person used stays in their quota.
+def count_battles_begun_today(voter: Annotator, task: Task) -> int:
+    """Count the person's battles since 00:00 UTC, including those under deleted accounts."""
+    begun_battles = Battle.objects.filter(voter=voter, task=task, began_at__gte=get_midnight())
+    # Use by deleted accounts of the same person still counts for their quota.
     used_before = SpentQuota.objects.filter(
-        person__accounts__user=voter.user_id, day=today(), quota=quota_name(BATTLES, task.pk)
+        person__accounts__user=voter.user_id,
+        day=get_today(),
+        quota=build_quota_name(BATTLES_LABEL, task.pk),
     )
     numbers = begun_battles.values_list(Value(1)).union(used_before.values_list("number"), all=True)
     return sum(number for (number,) in numbers)
 
 
-def count_today_by_quota(voter: Annotator) -> dict[str, int]:
+def count_battles_today_by_quota(voter: Annotator) -> dict[str, int]:
     """Count the battles that an annotator began since 00:00 UTC, by the task's quota."""
-    begun = Battle.objects.filter(voter=voter, began_at__gte=midnight())
+    begun = Battle.objects.filter(voter=voter, began_at__gte=get_midnight())
     counts = begun.order_by().values_list("task").annotate(Count("pk"))
-    return {quota_name(BATTLES, task): number for task, number in counts}
+    return {build_quota_name(BATTLES_LABEL, task): number for task, number in counts}
 
 
 def find_consent(voter: Annotator, task: Task) -> ReleaseConsent | None:
@@ -78,7 +86,7 @@ def list_live_contestants(task: Task) -> list[Contestant]:
     return list(live.select_related("target").order_by("pk"))
 
 
-def choose_next_gold(voter: Annotator, task: Task) -> GoldPair | None:
+def choose_next_gold_pair(voter: Annotator, task: Task) -> GoldPair | None:
     """Return the gold pair to show the person next.
 
     None if no gold pair is due, or if the person has seen all of them. The choice depends on the
@@ -87,18 +95,27 @@ def choose_next_gold(voter: Annotator, task: Task) -> GoldPair | None:
     last_battle = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
     if last_battle is None:
         return None
-    # A share `gold` of the battles is followed by a gold pair.
-    if draw(f"gold {last_battle.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
+    # After a share `gold` of the battles, a gold pair follows.
+    if (
+        draw_number(f"gold {last_battle.uuid}", settings.SECRET_KEY)
+        >= task.config.battles.gold * 2**64
+    ):
         return None
-    # Once answered a pair is known, and would test only the memory.
+    # Once answered, a pair is known, and would only test memory.
     unseen = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
     pks = unseen.values_list("pk", flat=True)
-    chosen = min(pks, key=lambda pk: draw(f"{voter.pk} {pk}", settings.SECRET_KEY), default=0)
+    chosen = min(
+        pks, key=lambda pk: draw_number(f"{voter.pk} {pk}", settings.SECRET_KEY), default=0
+    )
     return GoldPair.objects.filter(pk=chosen).first()
 
 
 def draw_pair(task: Task) -> DrawnPair:
-    """Draw two models and their sides for a new battle. Raises NoContext with fewer than two."""
+    """Draw the models of a new battle and their sides.
+
+    Two models are drawn as a pair. Further ones, up to the arena's number of answers, are drawn
+    with equal chances. Raises NoContext if fewer than two models are live and have budget left.
+    """
     contestants = list_live_contestants(task)
     spent_targets = find_spent_targets(
         contestant.target for contestant in contestants if contestant.target
@@ -106,29 +123,32 @@ def draw_pair(task: Task) -> DrawnPair:
     live_ids = [
         contestant.pk for contestant in contestants if contestant.target_id not in spent_targets
     ]
-    # Budgets are used up only for now, so people are asked to come back.
+    # Budgets are used up only for now, so people are asked to return.
     if len(contestants) >= 2 > len(live_ids):
-        raise NoContext(_("The models may not be asked more often for now. Come back later."))
+        raise NoContext(_("The models have reached their request limit. Come back later."))
     if len(live_ids) < 2:
-        raise NoContext(_("This arena has fewer than two models that answer now."))
+        raise NoContext(_("This arena needs two working models. Come back later."))
     pairs = _find_chances(task, live_ids)
     (pair,) = _random.choices(pairs, weights=[each.chance for each in pairs])
-    # Sides by chance, or a voter's habit of taking one would favour a model.
-    if _random.random() < 0.5:
-        return pair
-    return DrawnPair(pair.right, pair.left, pair.chance)
+    other_ids = [pk for pk in live_ids if pk not in (pair.left, pair.right)]
+    extra_count = min(task.config.battles.answers - len(SIDES), len(other_ids))
+    drawn_ids = [pair.left, pair.right, *_random.sample(other_ids, extra_count)]
+    # Random sides, because a voter's preference for one side would favour a model.
+    _random.shuffle(drawn_ids)
+    left, right, *others = drawn_ids
+    return DrawnPair(left, right, pair.chance, tuple(others))
 
 
 def _find_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
-    """Return the pairs of live models with their probabilities, at most a minute old.
+    """Return the pairs of live models with their probabilities, which may be cached ones.
 
     In a large arena a thread computes the probabilities; until it has finished, all pairs have the
     same probability.
     """
-    # Another set of live models has other chances.
+    # A different set of live models has different probabilities.
     digest = hashlib.sha256(repr(live_ids).encode()).hexdigest()[:16]
     key = f"arena-pairs:{task.pk}:{digest}"
-    cached_chances = kept_many(
+    cached_chances = read_or_count_many(
         [key],
         lambda keys: {key: _compute_chances(task, live_ids)},
         lambda keys: task.comparisons.all()[: LARGE_COMPARISONS + 1].count() > LARGE_COMPARISONS,
@@ -136,8 +156,8 @@ def _find_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
     if cached_chances:
         pairs: Sequence[DrawnPair] = cached_chances.numbers
         return pairs
-    both = list(combinations(live_ids, 2))
-    return [DrawnPair(left, right, 1 / len(both)) for left, right in both]
+    id_pairs = list(combinations(live_ids, 2))
+    return [DrawnPair(left, right, 1 / len(id_pairs)) for left, right in id_pairs]
 
 
 def _compute_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
@@ -147,20 +167,25 @@ def _compute_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]
     """
     import numpy as np
 
-    from leaderboard.arena.battles.pairing import pair_chances
+    from leaderboard.arena.battles.pairing import compute_pair_chances
     from leaderboard.arena.report import read_votes
 
-    ids, votes = read_votes(task, extra_ids=live_ids)
-    pairs, chances = pair_chances(len(ids), votes, np.searchsorted(ids, live_ids))
+    model_ids, votes = read_votes(task, extra_ids=live_ids)
+    pairs, chances = compute_pair_chances(
+        len(model_ids), votes, np.searchsorted(model_ids, live_ids)
+    )
     drawn_pairs = []
-    for (left, right), chance in zip(pairs, chances, strict=True):
-        drawn_pairs.append(DrawnPair(int(ids[left]), int(ids[right]), float(chance)))
+    for (left, right), rng in zip(pairs, chances, strict=True):
+        drawn_pairs.append(DrawnPair(int(model_ids[left]), int(model_ids[right]), float(rng)))
     return drawn_pairs
 
 
 @dataclass(frozen=True)
 class ArenaCounts:
-    """The size of an arena, for its owners. waiting: conversations that need their decision."""
+    """The size of an arena, for its owners.
+
+    models: live models. waiting: conversations that need the owners' decision.
+    """
 
     models: int
     conversations: int

@@ -7,36 +7,40 @@ from dataclasses import dataclass
 from django.db.models import Count, F, Q
 
 from core.accounts.models import Annotator
-from leaderboard.models import Battle, Comparison
+from leaderboard.models import RANKED, Battle, Comparison
 from tasks.models import Task
 
-APART, GOLD, RIGHT = "apart", "gold", "right_gold"
+UNBLINDED, GOLD, CORRECT_GOLD = "unblinded", "gold", "correct_gold"
 MIN_GOLD_ANSWERS = 5
-"""Answers to gold pairs from which a share of wrong ones means something."""
+"""The fewest answers to gold pairs by which a voter can fail."""
 
 
 @dataclass(frozen=True)
 class Voter:
-    """A voter's votes by Comparison.Winner, and their answers to gold pairs.
+    """A voter's votes by Comparison.Winner or RANKED, and their answers to gold pairs.
 
-    apart: votes cast after a model named itself, which do not count. gold: answers to gold pairs.
-    right: the answers to gold pairs that chose the good answer.
+    unblinded_votes: the number of votes cast after a model named itself, which do not count.
+    gold_answers: the number of answers to gold pairs. correct_gold_answers: how many of these
+    chose the good answer.
     """
 
     annotator: Annotator
     votes: int
     choices: Mapping[str, int]
-    apart: int
-    gold: int
-    right: int
+    unblinded_votes: int
+    gold_answers: int
+    correct_gold_answers: int
 
     @property
-    def fails(self) -> bool:
+    def has_failed_gold(self) -> bool:
         """Return whether at least half of the answers to several gold pairs are wrong."""
-        return self.gold >= MIN_GOLD_ANSWERS and 2 * self.right <= self.gold
+        return (
+            self.gold_answers >= MIN_GOLD_ANSWERS
+            and 2 * self.correct_gold_answers <= self.gold_answers
+        )
 
     @property
-    def one_sided(self) -> bool:
+    def is_one_sided(self) -> bool:
         """Return whether the voter almost always chooses the same side, although sides are random.
 
         By chance this happens to at most one in a thousand voters (the tails of a binomial beyond
@@ -50,32 +54,34 @@ class Voter:
 def list_voters(task: Task) -> list[Voter]:
     """Return the voters of battles, most suspicious first, then by votes.
 
-    Suspicious are voters who fail gold pairs or favour one side. Three queries.
+    Voters are suspicious if they fail gold pairs or favour one side. Three queries.
     """
-    voted = Battle.objects.filter(task=task).exclude(winner="")
-    choices = voted.filter(gold__isnull=True).values_list("voter", "winner", "names_itself")
-    answers = voted.filter(gold__isnull=False).annotate(is_right=Q(winner=F("good")))
-    # By voter: votes by winner, and under three further keys what else is counted.
+    ended_battles = Battle.objects.filter(task=task).exclude(winner="")
+    choices = ended_battles.filter(gold__isnull=True).values_list("voter", "winner", "names_itself")
+    answers = ended_battles.filter(gold__isnull=False).annotate(is_right=Q(winner=F("good")))
+    # By voter: votes by winner, and further counts under three more keys.
     counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for voter, winner, is_apart, count in choices.annotate(Count("pk")):
+    for voter, winner, is_unblinded, count in choices.annotate(Count("pk")):
         counts[voter][winner] += count
-        if is_apart:
-            counts[voter][APART] += count
+        if is_unblinded:
+            counts[voter][UNBLINDED] += count
     for voter, is_right, count in answers.values_list("voter", "is_right").annotate(Count("pk")):
         counts[voter][GOLD] += count
         if is_right:
-            counts[voter][RIGHT] += count
+            counts[voter][CORRECT_GOLD] += count
     voters = []
     for annotator in Annotator.objects.filter(pk__in=counts):
-        of_voter = counts[annotator.pk]
-        votes = {winner: of_voter[winner] for winner in Comparison.Winner.values}
+        voter_counts = counts[annotator.pk]
+        votes = {winner: voter_counts[winner] for winner in (*Comparison.Winner.values, RANKED)}
         voter_row = Voter(
             annotator=annotator,
             votes=sum(votes.values()),
             choices=votes,
-            apart=of_voter[APART],
-            gold=of_voter[GOLD],
-            right=of_voter[RIGHT],
+            unblinded_votes=voter_counts[UNBLINDED],
+            gold_answers=voter_counts[GOLD],
+            correct_gold_answers=voter_counts[CORRECT_GOLD],
         )
         voters.append(voter_row)
-    return sorted(voters, key=lambda voter: (not voter.fails, not voter.one_sided, -voter.votes))
+    return sorted(
+        voters, key=lambda voter: (not voter.has_failed_gold, not voter.is_one_sided, -voter.votes)
+    )

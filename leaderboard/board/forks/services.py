@@ -27,8 +27,8 @@ def save_weights(
     if len(name) > MAX_NAME_CHARS or not FORK_PATTERN.fullmatch(name):
         raise Refused(
             gettext(
-                "“%(name)s” is no name for weights. Use lower-case letters, digits and single "
-                "hyphens, at least one letter, such as speed-first."
+                "You can't use the name “%(name)s”. Use lowercase letters, numbers and "
+                "single hyphens, for example speed-first."
             )
             % {"name": name[:MAX_NAME_CHARS]},
             field="name",
@@ -40,16 +40,18 @@ def save_weights(
         "metrics": dict(weighting.metrics),
         "evaluation_sets": dict(weighting.sets),
     }
-    # One's own fork is overwritten; only another person's name is refused.
+    # A person's own fork is overwritten; only names of other people's forks are refused.
     if Weights.objects.filter(task=task, name=name, owner=owner).update(**columns):
         return Weights.objects.get(task=task, name=name)
-    # In a transaction of its own: a refused row would otherwise break the one around it.
+    # In its own transaction, because a refused row would break the outer one.
     try:
         with transaction.atomic():
             return Weights.objects.create(task=task, name=name, owner=owner, **columns)
     except IntegrityError:
         raise Refused(
-            gettext("Somebody else has weights named %(name)s in this task. Take another name.")
+            gettext(
+                "Someone else already uses the name %(name)s in this task. Choose another name."
+            )
             % {"name": name},
             field="name",
         ) from None

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import User
-from core.web.htmx import form_status
-from core.web.refusals import as_form_error
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error
 from leaderboard.board.forks import services
 from leaderboard.board.opening import find_start_weights
 from leaderboard.board.query import BoardRequest, read_request
@@ -29,15 +29,15 @@ class ForkForm(forms.Form):
     name = forms.CharField(
         label=_("Name"),
         max_length=services.MAX_NAME_CHARS,
-        help_text=_("Small letters, digits and hyphens: speed-first"),
+        help_text=_("Lowercase letters, numbers, hyphens: speed-first"),
     )
-    description = forms.CharField(max_length=300, required=False, label=_("What they are for"))
+    description = forms.CharField(max_length=300, required=False, label=_("Description"))
 
 
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def forks(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the named weights of a task, and save those of the URL under a name."""
+def show_forks(request: HttpRequest, code: str) -> HttpResponse:
+    """Show a task's saved weightings; a POST saves the submitted weights under a name."""
     task = find_task(request, code)
     board_request = _read_sent_weights(request, task)
     is_post = request.method == "POST"
@@ -52,8 +52,8 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
         "forks": task.forks.select_related("owner__annotator"),
         "can_edit": can_edit(request.user, task),
     }
-    # The form is shown again with what is wrong in it.
-    status = form_status(form)
+    # The form is shown again with its errors.
+    status = get_form_status(form)
     return render(request, "leaderboard/forks.html", values, status=status)
 
 
@@ -62,9 +62,9 @@ def _read_sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
 
     If they are invalid, a form gets status 400, and a link gets the board's opening weights.
     """
-    from leaderboard.board.matrix import score_matrix
+    from leaderboard.board.matrix import read_matrix
 
-    matrix = score_matrix(task)
+    matrix = read_matrix(task)
     start = find_start_weights(task, matrix, request.GET.get("fork"))
     query = request.POST if request.method == "POST" else request.GET
     try:
@@ -76,10 +76,13 @@ def _read_sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
 
 
 def _try_to_save(request: HttpRequest, task: Task, weighting: Weighting, form: ForkForm) -> bool:
-    """Save the weights; return False and add the reason to the form if they were refused."""
+    """Save the weights; return False and add the reason to the form if they were refused.
+
+    Raises Http404 for visitors without an account.
+    """
     if not isinstance(request.user, User):
         raise Http404
-    with as_form_error(form):
+    with show_as_form_error(form):
         services.save_weights(
             task=task, owner=request.user, weighting=weighting, **form.cleaned_data
         )
@@ -87,8 +90,8 @@ def _try_to_save(request: HttpRequest, task: Task, weighting: Weighting, form: F
 
 
 @require_POST
-def fork_delete(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Delete one's own saved weights; editors of the task can delete anybody's."""
+def delete_fork(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Delete the person's own saved weights; editors of the task can delete anybody's."""
     task = find_task(request, code)
     fork = get_object_or_404(task.forks, name=name)
     if not isinstance(request.user, User):

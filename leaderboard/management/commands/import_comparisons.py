@@ -6,24 +6,26 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from core.web.refusals import as_command_error
+from core.web.refusals import raise_as_command_error
 from leaderboard.arena.services import import_comparisons
 
 MAX_NAMED_LINES = 50
 
 
 class Command(BaseCommand):
-    help = "Import comparisons of models (CSV) into an arena. Running it again adds nothing."
+    help = "Import comparisons of models (CSV) into an arena. Running it again adds only new ones."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="CSV: id, worker, left, right, winner")
         parser.add_argument("--task", metavar="CODE", required=True)
-        parser.add_argument("--create", action="store_true", help="make the task if there is none")
         parser.add_argument(
-            "--owner", default="", metavar="EMAIL", help="whose it is then; default: a superuser"
+            "--create", action="store_true", help="create the task if it doesn't exist"
+        )
+        parser.add_argument(
+            "--owner", default="", metavar="EMAIL", help="owner of a new task; default: a superuser"
         )
 
-    @as_command_error()
+    @raise_as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
         self._path, self._named = options["file"], 0
         try:
@@ -33,14 +35,14 @@ class Command(BaseCommand):
                     code=options["task"],
                     create=options["create"],
                     owner=options["owner"],
-                    on_bad=self._tell,
+                    on_bad_line=self._report_line,
                 )
         except OSError as error:
             raise CommandError(f"{self._path}: {error.strerror}.") from None
-        self.stdout.write(f"{summary.new:,} new, {summary.known:,} known before.")
+        self.stdout.write(f"{summary.new:,} new, {summary.known:,} already stored.")
 
-    def _tell(self, number: int, reason: str) -> None:
-        """Report an invalid line; only the first ones."""
+    def _report_line(self, number: int, reason: str) -> None:
+        """Print an invalid line's number and reason, for the first MAX_NAMED_LINES lines only."""
         self._named += 1
         if self._named <= MAX_NAMED_LINES:
             self.stderr.write(f"{self._path}:{number}: {reason}")

@@ -5,20 +5,23 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from core.web.refusals import as_command_error
+from core.web.refusals import raise_as_command_error
 from leaderboard.snapshots.services import refreeze_rates
-from tasks.management.named import task_of
+from tasks.management.lookups import get_task
 
 
 class Command(BaseCommand):
-    help = "Read the exchange rates from today's published models; this changes all Dynascores."
+    help = (
+        "Recalculate the exchange rates from the models published today. This changes all "
+        "Dynascores."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("code", help="the task's code, such as nli")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with as_command_error():
-            snapshot = refreeze_rates(task=task_of(options["code"]), actor=None)
+        with raise_as_command_error():
+            snapshot = refreeze_rates(task=get_task(options["code"]), actor=None)
         table = snapshot.table
         rates = []
         for metric in table["metrics"]:

@@ -1,1 +1,1 @@
-"""People who follow a task: a mail when a round is released. And what others show of a model."""
+"""Following of tasks with emails about released rounds; badges of models; the board as JSON."""

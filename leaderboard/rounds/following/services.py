@@ -1,4 +1,4 @@
-"""Following a task, and the mail when a round of it is released and its models have been run."""
+"""Following of tasks, and the emails after a round is released and its models have been run."""
 
 import logging
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from core.accounts.languages import write_in_language_of
+from core.accounts.languages import write_in_user_language
 from core.accounts.models import User
 from evaluation.models import Dataset, EvaluationRun
-from evaluation.models.jobs import UNFINISHED
-from evaluation.submissions.emails import MAIL_SERVER_AWAY, send_email
+from evaluation.models.jobs import UNFINISHED_STATES
+from evaluation.submissions.emails import MAIL_SERVER_AWAY_ERRORS, send_email
 from evaluation.submissions.selectors import count_models
 from leaderboard.models import Follow
 from tasks.models import Task
@@ -24,11 +24,11 @@ from tasks.permissions import can_see
 
 logger = logging.getLogger(__name__)
 SETTLING_TIME = timedelta(minutes=5)
-"""From the release until its evaluation set is made and every model's run is requested."""
+"""The time after a release in which its set is made and all models' runs are requested."""
 
 
 @transaction.atomic
-def follow(*, task: Task, user: User, follows: bool) -> None:
+def set_follow(*, task: Task, user: User, follows: bool) -> None:
     """Follow or unfollow a task. No lock: the constraint `follow_once` suffices."""
     if follows:
         Follow.objects.get_or_create(task=task, user=user)
@@ -50,7 +50,7 @@ def email_followers() -> int:
     Takes no lock.
     """
     sent_count = 0
-    for dataset in _iter_released():
+    for dataset in _iter_released_datasets():
         for follower in _find_followers_to_mail(dataset):
             # On condition of the old value: another worker may have marked this follower first.
             unmarked = Follow.objects.filter(pk=follower.pk, told_to=follower.told_to)
@@ -60,7 +60,7 @@ def email_followers() -> int:
                 continue
             try:
                 send_email(*_write_mail(dataset, follower))
-            except MAIL_SERVER_AWAY as error:
+            except MAIL_SERVER_AWAY_ERRORS as error:
                 logger.error("The mail server is away; mails to followers wait: %s", error)
                 Follow.objects.filter(pk=follower.pk).update(told_to=follower.told_to)
                 return sent_count
@@ -68,27 +68,29 @@ def email_followers() -> int:
     return sent_count
 
 
-def _iter_released() -> Iterator[Dataset]:
+def _iter_released_datasets() -> Iterator[Dataset]:
     """Yield the first release of each round with followers to notify, the oldest first.
 
     A release whose runs are unfinished also blocks the task's later ones, so that nobody misses it.
     """
-    # A later version of a release is no news.
-    earlier = Dataset.objects.filter(
+    # A later version of a release is not news.
+    earlier_datasets = Dataset.objects.filter(
         round=OuterRef("round"), state=Dataset.State.DONE, version__lt=OuterRef("version")
     )
-    # Most releases have been told to everybody, so the database passes them by.
+    # Everybody has heard of most releases, so the query leaves them out.
     waiting_follows = Follow.objects.filter(
         task=OuterRef("round__task"), told_to__lt=OuterRef("finished_at")
     )
-    # Followers come to see how models do, so their runs must be over.
-    under_way = EvaluationRun.objects.filter(version__dataset=OuterRef("pk"), state__in=UNFINISHED)
-    datasets = Dataset.objects.filter(
-        ~Exists(earlier), Exists(waiting_follows), state=Dataset.State.DONE
+    # Followers want to see how models do, so runs must be over.
+    unfinished_runs = EvaluationRun.objects.filter(
+        version__dataset=OuterRef("pk"), state__in=UNFINISHED_STATES
     )
-    datasets = datasets.annotate(is_early=Exists(under_way)).select_related("round__task")
+    datasets = Dataset.objects.filter(
+        ~Exists(earlier_datasets), Exists(waiting_follows), state=Dataset.State.DONE
+    )
+    datasets = datasets.annotate(is_early=Exists(unfinished_runs)).select_related("round__task")
     waiting_tasks = set()
-    # A dataset's numbers are large, and no mail shows them.
+    # A dataset's numbers are large, and emails do not show them.
     for dataset in datasets.order_by("finished_at").defer("numbers"):
         assert dataset.finished_at
         if dataset.is_early or dataset.finished_at > timezone.now() - SETTLING_TIME:
@@ -116,8 +118,8 @@ def _write_mail(dataset: Dataset, follower: Follow) -> tuple[str, str, str]:
         "task_url": settings.SITE_URL + reverse("task", args=[task.code]),
     }
 
-    def write() -> tuple[str, str]:
+    def write_text() -> tuple[str, str]:
         text = render_to_string("leaderboard/follow_mail.txt", values)
         return _("%(task)s: round %(number)d is released") % names, text
 
-    return *write_in_language_of(follower.user, write), follower.user.email
+    return *write_in_user_language(follower.user, write_text), follower.user.email

@@ -1,6 +1,6 @@
-"""The types of fields, one family a module: a new module here is a new type, everywhere.
+"""The field types, one family per module. A new module in this folder adds a type everywhere.
 
-`FieldType` in `tasks.config.components` says what a type must bring.
+`FieldType` in `tasks.config.components` says what a type must define.
 """
 
 from core.plugins import load_plugins

@@ -1,4 +1,4 @@
-"""Texts that compete: in the context a list of them; elsewhere the chosen one, or their order."""
+"""Competing texts: a list in the context; elsewhere the chosen text or the ranked list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,8 +8,8 @@ from tasks.config.components import (
     Component,
     FieldType,
     FormInput,
-    check_reference,
-    check_required_reference,
+    find_optional_reference,
+    find_reference_errors,
     format_value,
 )
 from tasks.config.parsing import Finding, Loc, locate_inside
@@ -17,21 +17,22 @@ from tasks.config.values import FORBIDDEN_CHARACTERS, format_subject
 
 
 class Candidates(FieldType, name="candidates"):
-    """A list of texts, or one text of the list that `reference` names; with `rank`, all of them
-    ordered, best first.
+    """A list of texts in the context, or a choice from the list that `reference` names.
+
+    The choice is one text or, with `rank`, all of them ordered, best first.
     """
 
-    title = gettext_noop("Texts that compete")
+    title = gettext_noop("Competing texts")
     place = 9
     keys = ("reference", "rank")
-    places = ("context", "input", "output")
+    sections = ("context", "input", "output")
     own_metrics = ("pair_accuracy",)
-    missing = "Choose {title}"
+    missing_message = "Choose {title}"
 
     def is_list(self, component: Component) -> bool:
         return component.reference is None or component.rank
 
-    def offered(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
+    def list_options(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
         return context.get(str(component.reference)) or ()
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
@@ -51,10 +52,10 @@ class Candidates(FieldType, name="candidates"):
         return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        wrong = self.check_shape(component, value)
-        if wrong or component.reference is None:
-            return wrong
-        subject, candidates = format_subject(component), self.offered(component, context)
+        messages = self.check_shape(component, value)
+        if messages or component.reference is None:
+            return messages
+        subject, candidates = format_subject(component), self.list_options(component, context)
         if not component.rank:
             if value in candidates:
                 return []
@@ -62,33 +63,37 @@ class Candidates(FieldType, name="candidates"):
         # Each once: an order must hold all texts, and no other.
         if sorted(value) == sorted(candidates):
             return []
-        return [f"{subject} must hold each of the {len(candidates)} candidates once, unchanged"]
+        return [f"{subject} must contain each of the {len(candidates)} candidates once, unchanged"]
 
-    def form_input(self, component: Component) -> FormInput:
+    def build_form_input(self, component: Component) -> FormInput:
         if component.rank:
             return FormInput("Field", "Ranking")
         return FormInput("TextChoiceField", "RadioSelect")
 
-    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert the ranks of texts to an ordered list.
+    def parse_typed_value(
+        self, component: Component, typed_value: Any, context: Mapping[str, Any]
+    ) -> Any:
+        """Return the texts in the order of the ranks that a person entered.
 
-        Inconsistent ranks are returned unchanged, so that `check` refuses them.
+        If each rank does not occur exactly once, return the ranks by text, which `check` refuses.
         """
-        if not isinstance(typed, Mapping):
-            return typed
-        candidates = self.offered(component, context)
-        places = {text: typed.get(text) for text in candidates}
+        if not isinstance(typed_value, Mapping):
+            return typed_value
+        candidates = self.list_options(component, context)
+        typed_ranks = {text: typed_value.get(text) for text in candidates}
         # As texts, since a form may send anything, also nothing.
-        if sorted(map(str, places.values())) != sorted(map(str, range(1, len(candidates) + 1))):
-            return places
-        return sorted(candidates, key=lambda text: int(places[text]))  # type: ignore[arg-type]
+        if sorted(map(str, typed_ranks.values())) != sorted(
+            map(str, range(1, len(candidates) + 1))
+        ):
+            return typed_ranks
+        return sorted(candidates, key=lambda text: int(typed_ranks[text]))  # type: ignore[arg-type]
 
     def display(self, component: Component, value: Any) -> str:
         if not isinstance(value, list | tuple):
             return format_value(value)
         return "\n".join(f"{number}. {format_value(text)}" for number, text in enumerate(value, 1))
 
-    def described(self, component: Component) -> str:
+    def describe_value(self, component: Component) -> str:
         if component.reference is None:
             return "a list of texts"
         noun = "one of the texts"
@@ -96,11 +101,11 @@ class Candidates(FieldType, name="candidates"):
             noun = "the texts"
         return f"{noun} of {component.reference}" + (", best first" if component.rank else "")
 
-    def stand_in(self, component: Component) -> Any:
+    def build_placeholder(self, component: Component) -> Any:
         texts = [f"({component.title} {letter})" for letter in "AB"]
         return texts if component.reference is None else None
 
-    def findings(
+    def find_contradictions(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if component.reference is not None:
@@ -108,9 +113,11 @@ class Candidates(FieldType, name="candidates"):
             for field in groups["context"]:
                 if field.type == "candidates":
                     field_names.append(field.name)
-            yield from check_reference(loc, component, field_names, "candidates of the context")
+            yield from find_reference_errors(
+                loc, component, field_names, "candidates of the context"
+            )
 
-    def unfinished(
+    def find_unsupported_settings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if loc[0] == "context" and (component.reference is not None or component.rank):
@@ -121,23 +128,23 @@ class Candidates(FieldType, name="candidates"):
             message = "the answer is one of a list of texts"
             yield Finding(loc, message, "add reference: NAME, of candidates of the context")
         else:
-            yield from check_required_reference(loc, component, groups)
+            yield from find_optional_reference(loc, component, groups)
 
-    def metrics(self, component: Component) -> tuple[str, ...]:
+    def list_metrics(self, component: Component) -> tuple[str, ...]:
         return self.own_metrics if component.rank else ()
 
-    def rule(self, component: Component) -> str:
+    def get_verdict_rule(self, component: Component) -> str:
         if component.rank:
             return "rank"
         return ""
 
 
 def _find_unfit_texts(subject: str, texts: Sequence[str]) -> list[str]:
-    """Return the reasons why people could not choose one of the texts."""
+    """Return the reasons why people could not choose one of the texts; empty if they can."""
     if len(texts) < 2:
-        return [f"{subject} must hold at least two texts"]
+        return [f"{subject} must contain at least two texts"]
     if any(not text.strip() or text != text.strip() for text in texts):
-        return [f"{subject} must hold no empty text, and no space before or after one"]
+        return [f"{subject} must not contain empty texts, or spaces before or after one"]
     if any("\r" in text or FORBIDDEN_CHARACTERS.search(text) for text in texts):
-        return [f"{subject} holds a control character; delete it"]
+        return [f"{subject} contains a control character; delete it"]
     return []

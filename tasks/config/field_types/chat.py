@@ -1,4 +1,4 @@
-"""Conversations: one that is given, or one that a person has with the round's target."""
+"""Conversations: given in the context, or between a person and the round's target."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -6,64 +6,76 @@ from typing import Any
 
 from core.text.words import gettext_noop
 from tasks.config.components import Component, FieldType, FormInput, format_value
+from tasks.config.field_types.tool_calls import (
+    describe_calls,
+    find_call_error,
+    find_tool_names,
+)
 from tasks.config.parsing import Finding, Loc, locate_inside
 from tasks.config.values import FORBIDDEN_CHARACTERS, format_characters, format_subject
 
-ROLE_LABELS = {"system": "System", "user": "User", "assistant": "Assistant"}
-MAX_GIVEN_TURNS = 100
-"""Most turns of a conversation of the context."""
+ROLE_LABELS = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
+MAX_CONTEXT_TURNS = 300
+"""The maximum number of turns of a conversation in the context."""
 DEFAULT_MAX_TURNS, DEFAULT_MAX_CHARS = 20, 2000
-"""Most turns that a person writes, and most characters of each, where the configuration is mute."""
-DRAWN_WORD_PLACEHOLDER = "{secret}"
-"""Where a secret stands in what the model is told first."""
+"""The default limits on a person's turns and on the characters of each turn."""
+SECRET_PLACEHOLDER = "{secret}"  # noqa: S105
+"""The placeholder for the secret in the system text."""
 
 
 class Chat(FieldType, name="chat"):
-    """A list of turns, each `{role, text}`.
+    """A list of turns, each `{role, text}`. Turns may call tools (`field_types.tool_calls`).
 
-    As an input it ends with the person's last message, and the target's reply is the output. A
-    `system` turn may tell the model a secret, which is also stored under the key `secret`.
+    As an input, it ends with the person's last message, and the output is the target's reply. The
+    text of a `system` turn may contain a secret, which is also stored under its key `secret`.
     """
 
     title = gettext_noop("Conversation")
     place = 10
     keys = ("max_turns", "max_length", "system")
-    places = ("context", "input")
-    missing = "Talk to the model and mark its answer in {title}"
+    sections = ("context", "input")
+    missing_message = "Talk to the model and mark its answer in {title}"
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         subject = format_subject(component)
         if not isinstance(value, list | tuple):
             return [f"{subject} must be a list of turns"]
-        if len(value) > MAX_GIVEN_TURNS:
-            return [f"{subject} has {len(value)} turns; the most is {MAX_GIVEN_TURNS}"]
+        if len(value) > MAX_CONTEXT_TURNS:
+            return [f"{subject} has {len(value)} turns; the most is {MAX_CONTEXT_TURNS}"]
         for number, turn in enumerate(value, 1):
-            if wrong := _find_turn_error(turn, number):
-                return [f"{subject}, turn {number}: {wrong}"]
+            if error := _find_turn_error(turn, number):
+                return [f"{subject}, turn {number}: {error}"]
+        if error := find_call_error(value):
+            return [f"{subject}, {error}"]
         return []
 
     def is_list(self, component: Component) -> bool:
         return True
 
-    def form_input(self, component: Component) -> FormInput:
+    def build_form_input(self, component: Component) -> FormInput:
         return FormInput("ChoiceField", "RadioSelect")
 
     def display(self, component: Component, value: Any) -> str:
         turns = value
         if not isinstance(value, list | tuple):
             turns = [value]
-        return "\n\n".join(_format_turn(turn) for turn in turns)
+        tool_names = find_tool_names(turns)
+        return "\n\n".join(_format_turn(turn, tool_names) for turn in turns)
 
-    def described(self, component: Component) -> str:
-        return "a list of turns, each with role (system, user or assistant) and text"
+    def describe_value(self, component: Component) -> str:
+        return (
+            "a list of turns, each with role (system, user, assistant or tool) and text. An "
+            "assistant's turn may have calls, each with id, name and arguments. A tool's turn has "
+            "in call the id of the call that it answers."
+        )
 
-    def own_words(self, value: Any) -> str:
+    def extract_authored_text(self, value: Any) -> str:
         return "\n".join(turn["text"] for turn in value or () if turn["role"] == "user")
 
-    def stand_in(self, component: Component) -> Any:
+    def build_placeholder(self, component: Component) -> Any:
         return [{"role": "user", "text": f"({component.title})"}]
 
-    def unfinished(
+    def find_unsupported_settings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if loc[0] == "context":
@@ -75,18 +87,18 @@ class Chat(FieldType, name="chat"):
         if component.when is not None or not component.required:
             message = "the conversation is what the model answers in"
             yield Finding(loc, message, "remove when and required")
-        talks = []
+        conversations = []
         for field in groups["input"]:
             if field.type == "chat":
-                talks.append(field)
-        if component is not talks[0]:
+                conversations.append(field)
+        if component is not conversations[0]:
             message = "people have one conversation at a time"
             yield Finding(loc, message, f"remove {component.name}, or put it into the context")
-        yield from _check_answered(groups)
+        yield from _find_output_errors(groups)
 
 
-def _check_answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
-    """Yield a finding unless the target's answer is the only output."""
+def _find_output_errors(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
+    """Yield a finding unless the only output is a text that the target writes."""
     names_above = {component.name for component in chain(groups["context"], groups["input"])}
     output = groups["output"]
     if len(output) != 1 or not output[0].kind.is_text or output[0].name in names_above:
@@ -103,30 +115,34 @@ def _find_turn_error(turn: Any, number: int) -> str:
     # Chat templates of most models take a system message at the beginning only.
     if turn["role"] == "system" and number > 1:
         return "only the first turn can be the system's"
-    if not isinstance(turn["text"], str) or not turn["text"].strip():
+    if not isinstance(turn["text"], str):
+        return "the text is missing"
+    # A call needs no text beside it, and a tool may return nothing.
+    if not turn["text"].strip() and turn["role"] != "tool" and not turn.get("calls"):
         return "the text is missing"
     if FORBIDDEN_CHARACTERS.search(turn["text"]):
-        return "the text holds a control character; delete it"
+        return "the text contains a control character; delete it"
     # The server writes it, beside the text that tells it to the model.
     if "secret" in turn and (turn["role"] != "system" or not isinstance(turn["secret"], str)):
         return "only the system's turn has a secret, a text"
     return ""
 
 
-_TURN_KEYS = ("role", "text", "secret")
+_TURN_KEYS = ("role", "text", "secret", "calls", "call")
 
 
 def strip_secrets(value: Any) -> Any:
-    """Return a field's value as models receive it: each turn with only role and text.
+    """Return a field's value as models receive it, with only role and text of each turn.
 
-    The system turn's text contains the secret; the separate copy is only for the verdict rule.
+    The text of the system turn contains the secret, too. The separate copy is only for the verdict
+    rule.
     """
     if not isinstance(value, list | tuple):
         return value
-    return [_without_secret(turn) if isinstance(turn, Mapping) else turn for turn in value]
+    return [_remove_secret(turn) if isinstance(turn, Mapping) else turn for turn in value]
 
 
-def _without_secret(turn: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_secret(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: content for name, content in turn.items() if name != "secret"}
 
 
@@ -143,11 +159,18 @@ def find_text_error(component: Component, text: str) -> str:
     if len(text) > max_length:
         return f"Your turn must be at most {format_characters(max_length)}; it is {len(text)}"
     if FORBIDDEN_CHARACTERS.search(text):
-        return "Your turn holds a control character; delete it"
+        return "Your turn contains a control character; delete it"
     return ""
 
 
-def _format_turn(turn: Any) -> str:
+def _format_turn(turn: Any, tool_names: Mapping[str, str]) -> str:
     if not isinstance(turn, Mapping) or turn.get("role") not in ROLE_LABELS:
         return format_value(turn)
-    return f"{ROLE_LABELS[turn['role']]}: {format_value(turn)}"
+    label = ROLE_LABELS[turn["role"]]
+    if name := tool_names.get(turn.get("call", "")):
+        label = f"{label} {name}"
+    lines = []
+    if turn["text"] or not turn.get("calls"):
+        lines.append(f"{label}: {format_value(turn)}")
+    lines += [f"{label} calls {call}" for call in describe_calls(turn)]
+    return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""Pictures and recordings. A value names a stored file by its digest, and says in words what it is.
+"""Pictures and recordings. A value names a stored file by its digest, and describes it in words.
 
-The file itself is `tasks.contexts.media`'s: here nothing is known of it but what the value tells.
+`tasks.contexts.media` manages the files. This module knows only the values.
 """
 
 import re
@@ -18,25 +18,27 @@ VALUE_KEYS = {"digest", "alt", "mime", "bytes", "width", "height", "seconds"}
 
 class _Media(FieldType):
     keys = ()
-    places = ("context", "input")
-    cell = "text"  # the name of a file in the archive
-    missing = "Add {title}"
+    sections = ("context", "input")
+    cell_type = "text"  # the name of a file in the archive
+    missing_message = "Add {title}"
     noun: ClassVar[str]
     mimes: ClassVar[tuple[str, ...]]
     accept: ClassVar[str]
-    needs_words: ClassVar[bool]
-    bounds: ClassVar[str]
+    requires_description: ClassVar[bool]
+    file_properties: ClassVar[str]
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         subject = format_subject(component)
         # The file behind a link may change or go, and pages load nothing from other hosts.
         if isinstance(value, str) and value.startswith(("http://", "https://")):
             return [
-                f"{subject} is a link, and pages here show no files of other hosts. Upload the "
-                "file, or import an archive that holds it"
+                (
+                    f"{subject} is a link, but pages here don't show files of other hosts. "
+                    "Upload the file, or import an archive that contains it"
+                )
             ]
         if isinstance(value, str):
-            return [f"{subject} names the file {value:.80}; import an archive that holds it"]
+            return [f"{subject} names the file {value:.80}; import an archive that contains it"]
         digest = None
         if isinstance(value, Mapping):
             digest = value.get("digest")
@@ -51,30 +53,29 @@ class _Media(FieldType):
             return [f"{subject} is not stored here, or was not used for a day. Add it once more"]
         if value["mime"] not in self.mimes:
             return [f"{subject} must be {self.noun}"]
-        return self._check_words(subject, value.get("alt", ""))
+        return self._find_description_errors(subject, value.get("alt", ""))
 
-    def _check_words(self, subject: str, words: Any) -> list[str]:
-        if not isinstance(words, str) or len(words) > MAX_ALT_CHARS:
+    def _find_description_errors(self, subject: str, description: Any) -> list[str]:
+        if not isinstance(description, str) or len(description) > MAX_ALT_CHARS:
             return [f"{subject}: describe it in at most {MAX_ALT_CHARS} characters"]
-        if self.needs_words and not words.strip():
+        if self.requires_description and not description.strip():
             return [f"{subject}: say in words what it shows, for people who do not see it"]
         return []
 
-    def form_input(self, component: Component) -> FormInput:
+    def build_form_input(self, component: Component) -> FormInput:
         return FormInput("MediaField", "MediaInput", {"accept": self.accept, "kind": self.element})
 
     def display(self, component: Component, value: Any) -> str:
-        words = value.get("alt") if isinstance(value, Mapping) else value
-        return str(words or self.noun) if value else ""
+        description = value.get("alt") if isinstance(value, Mapping) else value
+        return str(description or self.noun) if value else ""
 
-    def described(self, component: Component) -> str:
-        return (
-            f"{self.noun}: the SHA-256 of its file, {self.bounds}, and `alt`, what it is in words"
-        )
+    def describe_value(self, component: Component) -> str:
+        properties = self.file_properties
+        return f"{self.noun}: the SHA-256 of its file, {properties}, and `alt`, what it is in words"
 
 
 class Image(_Media, name="image"):
-    """A picture: PNG or JPEG."""
+    """A field with a picture, PNG or JPEG."""
 
     title = gettext_noop("Picture")
     place = 12
@@ -82,12 +83,12 @@ class Image(_Media, name="image"):
     noun = "a picture"
     mimes = ("image/png", "image/jpeg")
     accept = "image/png,image/jpeg,image/webp,image/gif"
-    needs_words = True
-    bounds = "its type, bytes, width and height in pixels"
+    requires_description = True
+    file_properties = "its type, bytes, width and height in pixels"
 
 
 class Audio(_Media, name="audio"):
-    """A recording: WAV of one channel."""
+    """A field with a recording, a WAV file with one channel."""
 
     # Translators: noun: a sound
     title = gettext_noop("Recording")
@@ -96,5 +97,5 @@ class Audio(_Media, name="audio"):
     noun = "a recording"
     mimes = ("audio/wav",)
     accept = "audio/*"
-    needs_words = False
-    bounds = "its type, bytes and seconds"
+    requires_description = False
+    file_properties = "its type, bytes and seconds"

@@ -5,25 +5,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from core.text.words import gettext_noop
-from tasks.config.components import PLACES, Component, FieldType, FormInput, display_plainly
+from tasks.config.components import SECTIONS, Component, FieldType, FormInput, display_plainly
 from tasks.config.parsing import Finding, Loc
 from tasks.config.values import format_subject
 
-LARGEST_FLOAT = sys.float_info.max
+MAX_FLOAT = sys.float_info.max
 MAX_EXACT_INTEGER = 2**53
-"""Up to here a float holds each whole number."""
+"""The largest integer up to which floats represent all integers exactly."""
 
 
 class Number(FieldType, name="number"):
-    """A number between the configured minimum and maximum."""
+    """A field with a number between the configured minimum and maximum."""
 
     title = gettext_noop("Number")
     place = 7
     keys = ("minimum", "maximum", "step")
-    places = PLACES
+    sections = SECTIONS
     is_read = False
-    in_prompt = True
-    cell = "number"
+    can_be_in_prompt = True
+    cell_type = "number"
     template = ""
     display = display_plainly
 
@@ -31,7 +31,7 @@ class Number(FieldType, name="number"):
         subject = format_subject(component)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         # Written so that NaN, which compares with nothing, is refused as well.
-        if not is_number or not abs(value) <= LARGEST_FLOAT:
+        if not is_number or not abs(value) <= MAX_FLOAT:
             return [f"{subject} must be a number"]
         if component.minimum is not None and value < component.minimum:
             return [f"{subject} must be at least {component.minimum:g}"]
@@ -45,41 +45,45 @@ class Number(FieldType, name="number"):
                 return [f"{subject} must go in steps of {component.step:g} from {start:g}"]
         return []
 
-    def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert whole numbers to int, because a form yields 3.0 for 3."""
+    def parse_typed_value(
+        self, component: Component, typed_value: Any, context: Mapping[str, Any]
+    ) -> Any:
+        """Return the entered number, as int if it is whole, because forms yield 3.0 for 3."""
         is_whole = (
-            isinstance(typed, float) and typed.is_integer() and abs(typed) <= MAX_EXACT_INTEGER
+            isinstance(typed_value, float)
+            and typed_value.is_integer()
+            and abs(typed_value) <= MAX_EXACT_INTEGER
         )
         if is_whole:
-            return int(typed)
-        return typed
+            return int(typed_value)
+        return typed_value
 
-    def form_input(self, component: Component) -> FormInput:
-        ends = {"min": component.minimum, "max": component.maximum}
-        attrs: dict[str, Any] = {name: end for name, end in ends.items() if end is not None}
+    def build_form_input(self, component: Component) -> FormInput:
+        bounds = {"min": component.minimum, "max": component.maximum}
+        attrs: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
         attrs["step"] = component.step or "any"
         return FormInput("FloatField", "NumberInput", attrs, template=self.template)
 
-    def described(self, component: Component) -> str:
+    def describe_value(self, component: Component) -> str:
         minimum, maximum = component.minimum, component.maximum
-        words = ["a number"]
+        phrases = ["a number"]
         if minimum is not None:
-            words.append(f"from {minimum:g}")
+            phrases.append(f"from {minimum:g}")
         if maximum is not None:
-            words.append(f"to {maximum:g}")
-        return " ".join(words)
+            phrases.append(f"to {maximum:g}")
+        return " ".join(phrases)
 
 
 class Slider(Number, name="slider"):
-    """A number input with a slider. Without JavaScript, only the number input is shown."""
+    """A field with a number input and a slider. Without JavaScript, the slider is hidden."""
 
     title = gettext_noop("Slider")
     place = 8
-    places = ("input", "output", "metadata")
-    in_prompt = False
+    sections = ("input", "output", "metadata")
+    can_be_in_prompt = False
     template = "annotation/_slider.html"
 
-    def findings(
+    def find_contradictions(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if component.minimum is None or component.maximum is None:

@@ -1,4 +1,4 @@
-"""What somebody believes: prob, one number or, of a model, one a label."""
+"""Probabilities: one number from people; from models also one per label."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +9,8 @@ from tasks.config.components import (
     Component,
     FieldType,
     FormInput,
-    check_reference,
     display_plainly,
+    find_reference_errors,
 )
 from tasks.config.parsing import Finding, Loc, locate_inside
 from tasks.config.values import format_subject
@@ -19,14 +19,14 @@ SUM_TOLERANCE = 1e-4  # as Dynabench 1.0
 
 
 class Prob(FieldType, name="prob"):
-    """A mapping `{label: probability}`; with `single`, one number that people set with a slider."""
+    """A field with `{label: probability}` or, with `single`, one number set by a slider."""
 
     title = gettext_noop("Probability")
     place = 11
     keys = ("reference", "single")
-    places = ("input", "output", "metadata")
+    sections = ("input", "output", "metadata")
     is_read = False
-    cell = "number"
+    cell_type = "number"
     display = display_plainly
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
@@ -43,16 +43,16 @@ class Prob(FieldType, name="prob"):
             return []
         return [f"{subject} must sum to 1, not {total:g}"]
 
-    def form_input(self, component: Component) -> FormInput:
-        ends = {"min": 0.0, "max": 1.0, "step": 0.01}
-        return FormInput("FloatField", "NumberInput", ends, template="annotation/_slider.html")
+    def build_form_input(self, component: Component) -> FormInput:
+        attrs = {"min": 0.0, "max": 1.0, "step": 0.01}
+        return FormInput("FloatField", "NumberInput", attrs, template="annotation/_slider.html")
 
-    def described(self, component: Component) -> str:
+    def describe_value(self, component: Component) -> str:
         if component.single:
             return "a probability"
         return "a probability for each label"
 
-    def findings(
+    def find_contradictions(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if not component.single:
@@ -63,14 +63,16 @@ class Prob(FieldType, name="prob"):
             for field in groups[group]:
                 if field.type == "multiclass":
                     choices.append(field.name)
-            yield from check_reference(
+            yield from find_reference_errors(
                 loc, component, choices, f"a multiclass field of the {loc[0]}"
             )
         elif component.reference is not None:
-            at = locate_inside(loc, "reference")
-            yield Finding(at, "a single probability has no reference", "remove reference or single")
+            location = locate_inside(loc, "reference")
+            yield Finding(
+                location, "a single probability has no reference", "remove reference or single"
+            )
 
-    def unfinished(
+    def find_unsupported_settings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if loc[0] != "output" and not component.single:

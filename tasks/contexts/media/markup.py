@@ -1,4 +1,4 @@
-"""Values of fields as pages show them: pictures and recordings as such, the rest in words."""
+"""Render the values of fields: pictures and recordings as HTML, other values as text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,17 +10,17 @@ from tasks.config.schema import TaskConfig
 
 
 class Markup(SafeString):
-    """HTML in place of a text. Templates that put texts into paragraphs check `is_markup`."""
+    """HTML in place of a plain text. Templates that put texts into paragraphs check `is_markup`."""
 
     is_markup = True
 
 
 def render_value(config: TaskConfig, field: str, value: Any) -> str:
-    """Return a field's value for a template, as text or Markup.
+    """Return a field's value for a template, as text or, for media, as Markup.
 
     In a sensitive task the Markup is hidden until the reader opens it.
     """
-    component = config.component(field)
+    component = config.get_component(field)
     if not component.is_media or not isinstance(value, Mapping) or "mime" not in value:
         return config.display(field, value)
     values = {
@@ -34,7 +34,7 @@ def render_value(config: TaskConfig, field: str, value: Any) -> str:
 
 
 def format_media(value: Any) -> str:
-    """Return a value for an admin list: the URL and description of a file, else the value."""
+    """Return a value for an admin list. For a file, this is its URL and description."""
     if isinstance(value, Mapping) and "digest" in value:
         return f"/media/{value['digest']}/ {value.get('alt', '')}".strip()
     return str(value)

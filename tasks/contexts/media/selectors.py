@@ -1,4 +1,4 @@
-"""Reads media: values completed by what is stored, and files for models."""
+"""Read media: complete values from storage, and load files for models."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from tasks.models import Media, Task
 from tasks.permissions import Person, can_read, can_see
 
 
-def may_open(user: Person, media: Media) -> bool:
+def can_open(user: Person, media: Media) -> bool:
     """Return whether the person sent the file, or may see something that refers to it.
 
-    An unused file belongs to its sender; if visitors or several people sent it, it is open to
-    anyone who knows its digest. A withdrawn file is open to members, and to people whose own work
-    refers to it.
+    Nobody may open it without access to the task. An unused file belongs to its sender. If visitors
+    or several people sent it, everybody who knows its digest may open it. A withdrawn file is open
+    to members, its sender, and people whose own work refers to it.
     """
     task = media.task
     if not can_see(user, task):
@@ -32,15 +32,15 @@ def may_open(user: Person, media: Media) -> bool:
         return True
     if not user.is_authenticated:
         return False
-    return bool(media.sent_by and media.sent_by.user_id == user.pk) or _refers_to(user, media)
+    return bool(media.sent_by and media.sent_by.user_id == user.pk) or _is_in_own_work(user, media)
 
 
-def _refers_to(user: User, media: Media) -> bool:
+def _is_in_own_work(user: User, media: Media) -> bool:
     """Return whether one of the person's own examples or drafts refers to the file."""
-    own = Annotator.objects.filter(user=user)
-    for rows, where in (("examples", "inputs"), ("assignment", "draft")):
-        owners = own.filter(**{f"{rows}__round__task": media.task_id})
-        text = Cast(f"{rows}__{where}", TextField())
+    annotators = Annotator.objects.filter(user=user)
+    for relation, column in (("examples", "inputs"), ("assignment", "draft")):
+        owners = annotators.filter(**{f"{relation}__round__task": media.task_id})
+        text = Cast(f"{relation}__{column}", TextField())
         if owners.annotate(text=text).filter(text__contains=media.digest).exists():
             return True
     return False
@@ -49,50 +49,55 @@ def _refers_to(user: User, media: Media) -> bool:
 def complete_media(
     task: Task, components: Iterable[Component], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values, with media completed from storage: requests send only digest and alt.
+    """Return the values with media completed from storage. Requests send only digest and alt.
 
-    A missing file's value keeps only those two keys, so that the field's check refuses it.
+    The value of a missing file keeps only these two keys, so that the field's check refuses it.
     """
     sent_values = {}
     for component in components:
         value = values.get(component.name)
-        if component.is_media and isinstance(value, Mapping) and _digest(value):
+        if component.is_media and isinstance(value, Mapping) and _get_digest(value):
             sent_values[component.name] = value
     if not sent_values:
         return dict(values)
     # One query for all fields of an example.
-    rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent_values.values()])
+    rows = Media.objects.filter(
+        task=task, digest__in=[_get_digest(value) for value in sent_values.values()]
+    )
     stored_values = {media.digest: build_value(media) for media in rows}
     completed_values = {}
     for name, value in sent_values.items():
         completed_values[name] = {
-            **stored_values.get(_digest(value), {"digest": _digest(value)}),
-            "alt": _alt(value),
+            **stored_values.get(_get_digest(value), {"digest": _get_digest(value)}),
+            "alt": _get_alt(value),
         }
     return {**values, **completed_values}
 
 
-def _digest(value: Mapping[str, Any]) -> str:
+def _get_digest(value: Mapping[str, Any]) -> str:
     digest = value.get("digest")
     if isinstance(digest, str):
         return digest
     return ""
 
 
-def _alt(value: Mapping[str, Any]) -> Any:
-    words = value.get("alt") or ""
-    if isinstance(words, str):
-        return words.strip()
-    return words
+def _get_alt(value: Mapping[str, Any]) -> Any:
+    description = value.get("alt") or ""
+    if isinstance(description, str):
+        return description.strip()
+    return description
 
 
 def build_data_url(task: Task, value: Any) -> str:
-    """Return a stored file as a data URL, `data:image/png;base64,…`; "" if there is none."""
+    """Return a stored file as a data URL, `data:image/png;base64,…`; "" if it does not exist.
+
+    A value that is a data URL already is returned unchanged.
+    """
     if isinstance(value, str) and value.startswith("data:"):
         return value  # it was read before
     digest = ""
     if isinstance(value, Mapping):
-        digest = _digest(value)
+        digest = _get_digest(value)
     media = None
     if digest:
         media = Media.objects.filter(task=task, digest=digest).first()
@@ -109,7 +114,7 @@ def build_data_url(task: Task, value: Any) -> str:
 def prepare_for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as models read them: media as data URLs, without descriptions."""
     urls = {}
-    for n in config.media_fields:
-        if n in values:
-            urls[n] = build_data_url(task, values[n])
+    for name in config.media_fields:
+        if name in values:
+            urls[name] = build_data_url(task, values[name])
     return {**values, **urls}

@@ -1,4 +1,4 @@
-"""Writes about media: storing what was sent, noting what is used, deleting what nobody needs."""
+"""Store uploaded media, record which files are used, and delete unused ones."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,30 +17,30 @@ from django.utils.translation import gettext_noop
 
 from core.accounts.models import Annotator
 from core.errors import Invalid
-from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
-from core.files.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
-from core.files.storage.stored import files_in, folders_in
-from core.periodic import tidied_daily
+from core.files.bounded import MIB, Bounds, OutOfBounds, run_bounded
+from core.files.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES_MESSAGE, BadMedia, DecodedMedia
+from core.files.storage.stored import list_files, list_folders
+from core.periodic import register_daily_tidying
 from tasks.models import Context, Media, Task
 from tasks.questions import is_named_in_examples
 
 DECODING_BOUNDS = Bounds(30, 896 * MIB)
-"""40 megapixels in RGBA, upright and on white, are there four times."""
+"""The limits for decoding. A picture of 40 megapixels in RGBA is in memory four times."""
 TOO_OFTEN_MESSAGE = gettext_noop(
-    "You have sent many files. Wait an hour, or use one that you sent before."
+    "You've sent many files. Wait an hour, or reuse one you sent before."
 )
 UNUSED_PERIOD = timedelta(days=1)
 
 
-def decode_upload(kind: str, data: bytes) -> Decoded:
-    """Decode an uploaded file to its stored form. Raises Invalid.
+def decode_upload(kind: str, data: bytes) -> DecodedMedia:
+    """Return an uploaded file in its stored form. Raises Invalid.
 
     kind: image or audio.
     """
     if len(data) > MAX_BYTES:
-        raise Invalid(_(TOO_MANY_BYTES))
+        raise Invalid(_(TOO_MANY_BYTES_MESSAGE))
     try:
-        return bounded(partial(DECODERS[kind], data), DECODING_BOUNDS)
+        return run_bounded(partial(DECODERS[kind], data), DECODING_BOUNDS)
     except (BadMedia, OutOfBounds) as error:
         raise Invalid(_(str(error))) from None
 
@@ -58,20 +58,20 @@ def store_media(
 
 
 def store_decoded(
-    *, task: Task, decoded_file: Decoded, sent_by: Annotator | None = None
+    *, task: Task, decoded_file: DecodedMedia, sent_by: Annotator | None = None
 ) -> dict[str, Any]:
-    """Store a decoded file and return its value, as `store_media` does."""
+    """Store a decoded file and return its value without `alt`. See `store_media`."""
     # Of the re-encoded file: equal pictures have one digest, whatever their metadata was.
     digest = hashlib.sha256(decoded_file.data).hexdigest()
     # An update first: a file that is there needs no second copy, and its day begins again.
     same_media = Media.objects.filter(task=task, digest=digest)
     if not same_media.update(kept_from=timezone.now(), sent_by=_choose_owner(sent_by)):
-        about = {
+        media_facts = {
             "mime": decoded_file.mime,
             "size": len(decoded_file.data),
             "about": dict(decoded_file.about),
         }
-        media = Media(task=task, digest=digest, sent_by=sent_by, **about)
+        media = Media(task=task, digest=digest, sent_by=sent_by, **media_facts)
         media.file.save(f"{digest}.{media.ending}", ContentFile(decoded_file.data), save=False)
         try:
             with transaction.atomic():
@@ -84,15 +84,16 @@ def store_decoded(
 
 
 def _choose_owner(sender: Annotator | None) -> Case | None:
-    """Return the new owner of a file that is sent again: the sender, or nobody while it is unused.
+    """Return the new owner of a file that is sent again, as an expression for the update.
 
-    Then both senders may see an unused file, and it is not deleted when one of them leaves.
+    The owner is the sender, or nobody if the file is unused and somebody else sent it first. Then
+    both may see the file, and it stays if one of them leaves.
     """
     if sender is None:
         return None
     # Decided in the database, by the row as it is at the update, and not by what was read before.
-    of_both = When(~Q(sent_by=sender), is_used=False, then=Value(None))
-    return Case(of_both, default=Value(sender.pk))
+    shared_case = When(~Q(sent_by=sender), is_used=False, then=Value(None))
+    return Case(shared_case, default=Value(sender.pk))
 
 
 def build_value(media: Media) -> dict[str, Any]:
@@ -108,57 +109,59 @@ def build_value(media: Media) -> dict[str, Any]:
 def keep_media(*, task: Task, digests: Collection[str], is_used: bool) -> None:
     """Keep the files for another day or, if `is_used`, permanently. Locks the rows.
 
-    Raises Invalid if one of them no longer exists.
+    Raises Invalid if a file no longer exists.
     """
     if not digests:
         return
-    now: dict[str, Any] = {"kept_from": timezone.now()}
-    now |= {"is_used": True, "is_withdrawn": False} if is_used else {}
-    if _update(task, digests, **now) < len(set(digests)):
-        raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
+    new_values: dict[str, Any] = {"kept_from": timezone.now()}
+    new_values |= {"is_used": True, "is_withdrawn": False} if is_used else {}
+    if _update_media(task, digests, **new_values) < len(set(digests)):
+        raise Invalid(_("A picture or recording is no longer stored. Upload it again."))
 
 
 def touch_media(*, task: Task, digests: Collection[str]) -> None:
     """Keep the files of a draft for another day. Locks the rows."""
     if digests:
-        _update(task, digests, kept_from=timezone.now())
+        _update_media(task, digests, kept_from=timezone.now())
 
 
 @transaction.atomic
-def _update(task: Task, digests: Collection[str], **now: Any) -> int:
-    """Update the rows and return their number.
+def _update_media(task: Task, digests: Collection[str], **new_values: Any) -> int:
+    """Set the fields `new_values` in the rows of these files; return how many rows there are.
 
-    The rows are locked first: an update by itself would lock them in no particular order.
+    The rows are locked first, because an update alone would lock them in no particular order.
     """
     # 1. Lock the rows in the order of their ids.
-    there = list(_lock_rows(task, digests).values_list("pk", flat=True))
+    locked_pks = list(_lock_rows(task, digests).values_list("pk", flat=True))
     # 2. Update what is locked.
-    return Media.objects.filter(pk__in=there).update(**now)
+    return Media.objects.filter(pk__in=locked_pks).update(**new_values)
 
 
-@tidied_daily(why="Media that no text uses is not kept.")
-def tidy_media(most: int) -> int:
-    """Delete up to `most` files that nobody has used for a day; return how many."""
+@register_daily_tidying(why="Media that no text uses is not kept.")
+def tidy_media(max_rows: int) -> int:
+    """Delete up to `max_rows` files that have been unused for a day, and return how many."""
     # The index `media_unused` serves this query: most rows are used.
-    old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED_PERIOD)
-    return delete_media(old.filter(pk__in=old.values("pk")[:most]))
+    expired_media = Media.objects.filter(
+        is_used=False, kept_from__lt=timezone.now() - UNUSED_PERIOD
+    )
+    return delete_media(expired_media.filter(pk__in=expired_media.values("pk")[:max_rows]))
 
 
-@tidied_daily(why="A write that broke off leaves files without a row.")
-def tidy_orphans(most: int) -> int:
-    """Delete up to `most` files that have had no row for a day; return how many.
+@register_daily_tidying(why="A write that broke off leaves files without a row.")
+def tidy_orphans(max_rows: int) -> int:
+    """Delete up to `max_rows` files that have had no row for a day; return how many.
 
-    Such files remain when a process is killed after storing the file and before saving its row, or
-    when its transaction fails.
+    Such files remain if a process is killed between storing a file and its row, or if its
+    transaction fails.
     """
     unused_before, count = timezone.now() - UNUSED_PERIOD, 0
     for folder in _iter_folders():
-        names = files_in(folder)
+        names = list_files(folder)
         stored_names = set(Media.objects.filter(file__in=names).values_list("file", flat=True))
         for name in names:
             if (
                 name in stored_names
-                or count == most
+                or count == max_rows
                 or default_storage.get_modified_time(name) > unused_before
             ):
                 continue
@@ -169,16 +172,16 @@ def tidy_orphans(most: int) -> int:
 
 
 def _iter_folders() -> Iterator[str]:
-    """Yield the storage folders that contain files of tasks."""
-    for task in folders_in("tasks"):
-        media = f"tasks/{task}/media"
-        yield from (f"{media}/{name}" for name in folders_in(media))
+    """Yield the storage folders with the media files of tasks."""
+    for task in list_folders("tasks"):
+        media_folder = f"tasks/{task}/media"
+        yield from (f"{media_folder}/{name}" for name in list_folders(media_folder))
 
 
 def delete_unreferenced_file(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:
     """Delete a file that no context and no example of the task refers to. Locks its row.
 
-    A file that somebody other than `leaver` has sent since then is kept for a day.
+    If somebody other than `leaver` has sent the file since, it is kept for a day.
     """
     with transaction.atomic():
         media = _lock_rows(task, [digest]).first()
@@ -197,12 +200,12 @@ def hide_withdrawn_media(*, task: Task, digests: Collection[str]) -> None:
     Call it in the transaction that withdraws the examples.
     """
     # Locked, so that an example that is stored at this moment is seen, or sees the change.
-    used = _lock_rows(task, digests).filter(is_used=True)
-    hidden = []
-    for media in used:
-        if not is_referenced(task, media.digest, retracted=False):
-            hidden.append(media.pk)
-    Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
+    used_media = _lock_rows(task, digests).filter(is_used=True)
+    hidden_pks = []
+    for media in used_media:
+        if not is_referenced(task, media.digest, include_retracted=False):
+            hidden_pks.append(media.pk)
+    Media.objects.filter(pk__in=hidden_pks).update(is_withdrawn=True)
 
 
 def _lock_rows(task: Task, digests: Collection[str]) -> QuerySet[Media]:
@@ -211,24 +214,24 @@ def _lock_rows(task: Task, digests: Collection[str]) -> QuerySet[Media]:
     return rows.select_for_update(of=("self",)).order_by("pk")
 
 
-def is_referenced(task: Task, digest: str, *, retracted: bool = True) -> bool:
-    """Return whether a context, an example or the configuration of the task refers to the file.
+def is_referenced(task: Task, digest: str, *, include_retracted: bool = True) -> bool:
+    """Return whether a context, an example or the task's configuration refers to the file.
 
-    retracted: whether retracted examples count.
+    include_retracted: whether retracted examples count.
     """
     # As text: the JSON is different for each task, and a digest occurs nowhere by accident.
     contexts = Context.objects.filter(round__task=task).annotate(text=Cast("fields", TextField()))
     if contexts.filter(text__contains=digest).exists():
         return True
-    if is_named_in_examples(task, digest, retracted):
+    if is_named_in_examples(task, digest, include_retracted):
         return True
     return digest in task.config_text
 
 
-def delete_media(chosen_media: QuerySet[Media]) -> int:
-    """Delete the rows and, after the transaction, their files; return how many. Locks the rows."""
+def delete_media(media_rows: QuerySet[Media]) -> int:
+    """Delete the rows and, after the commit, their files; return how many. Locks the rows."""
     with transaction.atomic():
-        rows = list(chosen_media.select_for_update(of=("self",)).order_by("pk"))
+        rows = list(media_rows.select_for_update(of=("self",)).order_by("pk"))
         for media in rows:
             # The file goes after the row: a rollback would leave a row without its file.
             transaction.on_commit(partial(media.file.storage.delete, str(media.file.name)))

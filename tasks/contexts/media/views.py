@@ -1,4 +1,4 @@
-"""Media as browsers get them."""
+"""Serve pictures and recordings to browsers."""
 
 import re
 
@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from tasks.contexts.media.selectors import may_open
+from tasks.contexts.media.selectors import can_open
 from tasks.models import Media
 
 RANGE_PATTERN = re.compile(r"bytes=(\d+)-(\d*)")
@@ -21,23 +21,26 @@ FILE_HEADERS = {
 
 @login_not_required
 @require_safe
-def media_file(request: HttpRequest, digest: str) -> HttpResponse:
+def serve_media_file(request: HttpRequest, digest: str) -> HttpResponse:
     """Serve a picture or recording to people who may see something that refers to it.
 
-    Only what `core.files.decoding` wrote is sent, with the type it wrote. The content for
+    Only files written by `core.files.decoding` are served, with the type it wrote. The content for
     a digest never changes.
     """
     # The address has no task in it. Several tasks may have the same file, and whoever may see it
     # in one of them may open it.
     rows = Media.objects.filter(digest=digest).select_related("task", "sent_by")
-    media = next((row for row in rows if may_open(request.user, row)), None)
+    media = next((row for row in rows if can_open(request.user, row)), None)
     if media is None:
         raise Http404
     return serve_file(request, media)
 
 
 def serve_file(request: HttpRequest, media: Media) -> HttpResponse:
-    """Return the response with the file, for a person who may see its task. Raises Http404."""
+    """Return a response with the file, for a person who may see it. Raises Http404.
+
+    Answers 304 if the browser has the file, and 206 or 416 to a request for a range.
+    """
     tag = f'"{media.digest}"'
     # The digest never changes, so a browser that has the file needs nothing more.
     if request.headers.get("If-None-Match") == tag:
@@ -51,7 +54,7 @@ def serve_file(request: HttpRequest, media: Media) -> HttpResponse:
 
 
 def _serve_range(request: HttpRequest, data: bytes, headers: dict[str, str]) -> HttpResponse:
-    """Return the response for a range of bytes; some browsers request recordings only in ranges."""
+    """Return a response with the requested range of bytes, or all bytes if none is requested."""
     byte_range = RANGE_PATTERN.fullmatch(request.headers.get("Range", ""))
     if not byte_range:
         return HttpResponse(data, headers=headers)

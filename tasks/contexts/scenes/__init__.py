@@ -1,1 +1,1 @@
-"""Pictures of the official task vqa: scenes of shapes, drawn by program, and questions on them."""
+"""Pictures for the official task vqa: generated scenes of shapes, and questions about them."""

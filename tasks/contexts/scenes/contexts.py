@@ -1,4 +1,4 @@
-"""Scenes as contexts of a task: drawn when the task is installed, never kept as files."""
+"""Draw scenes as contexts of a task when it is installed. The pictures are not source files."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from .scene import Scene, describe_scene, make_scenes
 
 
 def draw_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
-    """Yield the rows of contexts that a `scenes.json` describes, and store their pictures.
+    """Yield the contexts that a `scenes.json` describes, as rows, and store their pictures.
 
     A row's metadata describes the shapes in its picture.
     """
@@ -24,24 +24,24 @@ def draw_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
 
 
 def draw_scenes(file: Path, task: Task) -> Iterator[tuple[Scene, dict[str, Any]]]:
-    """Yield each scene with its stored picture and its tag.
+    """Yield each scene with the row of its context: the stored picture and a tag.
 
-    The file contains `seed`, `count` and `examples`: how many of the first scenes are those of the
-    examples in the configuration.
+    The file contains `seed`, `count` and `examples`, the number of first scenes to skip because the
+    examples in the configuration show them.
     """
     plan = json.loads(file.read_bytes())
     first = plan["examples"]
     # The first scenes belong to the examples on the task's page, which people have seen.
     for scene in islice(make_scenes(plan["seed"]), first, first + plan["count"]):
         image = {**_store_scene(task, scene), "alt": describe_scene(scene)}
-        yield scene, {"image": image, "tag": f"{len(scene.things)} shapes"}
+        yield scene, {"image": image, "tag": f"{len(scene.figures)} shapes"}
 
 
 def draw_examples(file: Path, task: Task) -> str:
-    """Return the configuration text, with its examples referring to the pictures stored here.
+    """Store the pictures of the examples; return the configuration text that refers to them.
 
-    Pictures are matched by their descriptions: another build of the imaging library compresses the
-    same pixels to other bytes, which have another digest.
+    Pictures are matched by their descriptions, because another build of the imaging library
+    compresses the same pixels to other bytes, with another digest.
     """
     plan = json.loads(file.read_bytes())
     scenes = islice(make_scenes(plan["seed"]), plan["examples"])
@@ -59,16 +59,16 @@ def _store_scene(task: Task, scene: Scene) -> dict[str, Any]:
 
 
 def _describe_shapes(scene: Scene) -> list[dict[str, Any]]:
-    """Return a description of the shapes. Rows and columns count from 1."""
+    """Return the features of the shapes. Rows and columns are counted from 1."""
     shapes = []
-    for thing in scene.things:
+    for figure in scene.figures:
         shapes.append(
             {
-                "size": thing.size,
-                "colour": thing.colour,
-                "shape": thing.shape,
-                "row": thing.row + 1,
-                "column": thing.column + 1,
+                "size": figure.size,
+                "colour": figure.colour,
+                "shape": figure.shape,
+                "row": figure.row + 1,
+                "column": figure.column + 1,
             }
         )
     return shapes

@@ -1,4 +1,4 @@
-"""Scenes of shapes: what is in a picture, as data, in words, and how it is drawn by a seed."""
+"""Scenes of shapes: data, description in words, and random generation from a seed."""
 
 import random
 from collections.abc import Iterator
@@ -8,17 +8,18 @@ SHAPES = ("circle", "square", "triangle", "star")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
 SIZES = ("small", "large")
 GRID_CELLS = 4
-"""Cells in a row and in a column; each holds at most one shape."""
-FEWEST, MOST = 3, 8
+"""The number of rows and columns. Each cell has at most one shape."""
+MIN_SHAPES, MAX_SHAPES = 3, 8
 MAX_JITTER = 2
-"""How far a shape stands from the middle of its cell at most, in sixteenths of a cell."""
+"""The maximum distance of a shape from the middle of its cell, in sixteenths of a cell."""
 
 
 @dataclass(frozen=True)
-class Thing:
-    """A shape in a cell. Columns count from the left, rows from the top, both from 0.
+class Figure:
+    """A figure in a cell: a shape with a size and a colour.
 
-    `aside` and `down` are its offsets from the middle of the cell, in sixteenths of a cell.
+    column, row: counted from 0, from the left and from the top. offset_x, offset_y: the distance
+    from the middle of the cell, in sixteenths of a cell.
     """
 
     size: str
@@ -26,47 +27,47 @@ class Thing:
     shape: str
     column: int
     row: int
-    aside: int
-    down: int
+    offset_x: int
+    offset_y: int
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The shapes of a picture, row by row."""
+    """The figures of a picture, row by row."""
 
-    things: tuple[Thing, ...]
+    figures: tuple[Figure, ...]
 
 
-def make_scene(chance: random.Random) -> Scene:
-    """Return a random scene of FEWEST to MOST shapes."""
+def make_scene(rng: random.Random) -> Scene:
+    """Return a random scene with MIN_SHAPES to MAX_SHAPES shapes."""
     # Sorted, so that a scene is described row by row.
-    cells = sorted(chance.sample(range(GRID_CELLS * GRID_CELLS), chance.randint(FEWEST, MOST)))
-    things = []
+    cells = sorted(rng.sample(range(GRID_CELLS * GRID_CELLS), rng.randint(MIN_SHAPES, MAX_SHAPES)))
+    figures = []
     for cell in cells:
-        thing = Thing(
-            size=chance.choice(SIZES),
-            colour=chance.choice(COLOURS),
-            shape=chance.choice(SHAPES),
+        figure = Figure(
+            size=rng.choice(SIZES),
+            colour=rng.choice(COLOURS),
+            shape=rng.choice(SHAPES),
             column=cell % GRID_CELLS,
             row=cell // GRID_CELLS,
-            aside=chance.randint(-MAX_JITTER, MAX_JITTER),
-            down=chance.randint(-MAX_JITTER, MAX_JITTER),
+            offset_x=rng.randint(-MAX_JITTER, MAX_JITTER),
+            offset_y=rng.randint(-MAX_JITTER, MAX_JITTER),
         )
-        things.append(thing)
-    return Scene(tuple(things))
+        figures.append(figure)
+    return Scene(tuple(figures))
 
 
 def make_scenes(seed: int) -> Iterator[Scene]:
-    """Yield endless scenes, the same ones for the same seed."""
-    chance = random.Random(seed)
+    """Yield random scenes endlessly. The same seed gives the same scenes."""
+    rng = random.Random(seed)
     while True:
-        yield make_scene(chance)
+        yield make_scene(rng)
 
 
 def describe_scene(scene: Scene) -> str:
     """Return a description of the scene for people who cannot see the picture."""
     descriptions = []
-    for thing in scene.things:
-        place = f"row {thing.row + 1}, column {thing.column + 1}"
-        descriptions.append(f"{place}: {thing.size} {thing.colour} {thing.shape}")
+    for figure in scene.figures:
+        position = f"row {figure.row + 1}, column {figure.column + 1}"
+        descriptions.append(f"{position}: {figure.size} {figure.colour} {figure.shape}")
     return "; ".join(descriptions)

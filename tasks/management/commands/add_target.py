@@ -1,4 +1,4 @@
-"""Register a model as a target, in one line."""
+"""Register a model as a target."""
 
 from argparse import ArgumentParser
 from dataclasses import replace
@@ -9,17 +9,17 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from core.web.refusals import as_command_error
+from core.web.refusals import raise_as_command_error
 from serving.errors import ServingError
-from serving.spec import PACKAGE, WRITES, check_setting_keys, open_folder
-from tasks.management.named import get_round, task_of
+from serving.spec import PACKAGE_PREFIX, TEXT_GENERATION, check_setting_keys, open_folder
+from tasks.management.lookups import get_round, get_task
 from tasks.models import TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.targets.connect import build_serving_settings, build_spec, get_endpoint
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.registry import ADAPTERS, option_from_text
-from tasks.targets.first_contact import contact_target
-from tasks.targets.gpus import find_gpus_problem
+from tasks.targets.endpoints.registry import ADAPTERS, parse_option
+from tasks.targets.first_contact import try_target
+from tasks.targets.gpus import find_gpu_count_problem
 
 COPIED_FIELDS = ("adapter", "url", "source", "revision", "options", "serving", "gpus", "secret_env")
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE",
                             help="of the adapter, such as model=NAME or max_tokens=60; what is no "
                                  "text as JSON: stop='[\".\"]'")  # fmt: skip
-        parser.add_argument("--secret-env", default="", help="TARGET_…, holds the bearer secret")
+        parser.add_argument("--secret-env", default="", help="TARGET_…, contains the bearer secret")
         parser.add_argument("--backend", default="onnx", choices=["onnx", "torch"])
         parser.add_argument(
             "--precision",
@@ -50,18 +50,18 @@ class Command(BaseCommand):
         )
         parser.add_argument("--gpus", type=int, default=0, help="that it is evaluated on: 0 or 1")
         parser.add_argument("--no-ask", dest="ask", action="store_false",
-                            help="do not ask it the task's example now")  # fmt: skip
+                            help="skip the test call with the task's example")  # fmt: skip
         parser.add_argument("--labels", help="the task's labels in the order of the model's logits")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = task_of(options["task"])
-        target = self._target(task, options)
-        self._check(target)
+        task = get_task(options["task"])
+        target = self._build_target(task, options)
+        self._check_target(target)
         fields = {name: getattr(target, name) for name in COPIED_FIELDS}
         round = None
         if options["round"] is not None:
             round = get_round(task, options["round"])
-        with as_command_error():
+        with raise_as_command_error():
             registered_target = register_target(task=task, name=target.name, round=round, **fields)
         round_suffix = ""
         if round:
@@ -70,20 +70,20 @@ class Command(BaseCommand):
             f"{target.name} is a target of {task.code}{round_suffix}: {target.base_url}"
         )
         if options["ask"]:
-            self._ask(registered_target)
+            self._ask_target(registered_target)
 
-    def _ask(self, target: TargetModel) -> None:
-        """Print the target's answer to the task's example; after a failure it stays registered."""
-        contact = contact_target(target, None)
+    def _ask_target(self, target: TargetModel) -> None:
+        """Send the target the task's example, and print its answer or failure."""
+        contact = try_target(target, None)
         if contact is None:
             return
         if contact.is_answer:
             self.stdout.write(f"It answered: {contact.words}")
         else:
-            self.stderr.write(f"It was asked once and did not answer. {contact.words}")
+            self.stderr.write(f"It did not answer the test call. {contact.words}")
 
-    def _target(self, task: Task, options: dict[str, Any]) -> TargetModel:
-        """Return the target as an unsaved row."""
+    def _build_target(self, task: Task, options: dict[str, Any]) -> TargetModel:
+        """Return an unsaved row for the target that the options describe."""
         source, revision, url = options["source"], "", ""
         if source.startswith(("http://", "https://")):
             source, url = "", source.rstrip("/")
@@ -92,9 +92,9 @@ class Command(BaseCommand):
         else:
             source, _, revision = source.partition("@")
         # The usual name: the last part of the address, hub id or folder.
-        last_part = (url or source).removeprefix(PACKAGE).rstrip("/").rsplit("/", 1)[-1]
+        last_part = (url or source).removeprefix(PACKAGE_PREFIX).rstrip("/").rsplit("/", 1)[-1]
         default_adapter = "http"
-        if source.startswith(PACKAGE):
+        if source.startswith(PACKAGE_PREFIX):
             default_adapter = "openai_chat"
         adapter = options["adapter"] or default_adapter
         return TargetModel(
@@ -104,25 +104,28 @@ class Command(BaseCommand):
             url=url,
             source=source,
             revision=revision,
-            options=dict(self._pair(option, adapter) for option in options["option"]),
-            serving={} if url else self._serving(task, source, options),
+            options=dict(self._parse_option(option, adapter) for option in options["option"]),
+            serving={} if url else self._build_serving(task, source, options),
             gpus=options["gpus"],
             secret_env=options["secret_env"],
         )
 
-    def _pair(self, text: str, adapter: str) -> tuple[str, Any]:
+    def _parse_option(self, text: str, adapter: str) -> tuple[str, Any]:
         key, equals, value = text.partition("=")
         if not equals:
             raise CommandError(f"--option {text!r}: write KEY=VALUE.")
         try:
-            return key, option_from_text(adapter, key, value)
+            return key, parse_option(adapter, key, value)
         except EndpointError as error:
             raise CommandError(str(error)) from None
 
-    def _serving(self, task: Task, source: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with which our model server loads it; its folder has the others."""
+    def _build_serving(self, task: Task, source: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with which our model server loads the model.
+
+        The model's folder has the other settings.
+        """
         backend, precision = options["backend"], options["precision"]
-        if source.startswith(PACKAGE):
+        if source.startswith(PACKAGE_PREFIX):
             return {"backend": backend, "precision": precision or "int8"}
         settings = build_serving_settings(
             task.config, backend=backend, precision=precision or "fp32"
@@ -131,9 +134,9 @@ class Command(BaseCommand):
             settings["labels"] = options["labels"].split(",")
         return settings
 
-    def _check(self, target: TargetModel) -> None:
-        """Check what is known before the first call: the folder's files, labels, options."""
-        if problem := find_gpus_problem(target.gpus, settings.EVALUATION_GPUS):
+    def _check_target(self, target: TargetModel) -> None:
+        """Check the target's settings and its folder before the first call. Raises CommandError."""
+        if problem := find_gpu_count_problem(target.gpus, settings.EVALUATION_GPUS):
             raise CommandError(problem)
         if target.gpus and target.url:
             raise CommandError("What answers at an address has its own machine.")
@@ -151,10 +154,10 @@ class Command(BaseCommand):
             ) from None
         except (EndpointError, ServingError) as error:
             raise CommandError(str(error)) from None
-        if folder.kind == WRITES and target.adapter != "openai_chat":
+        if folder.kind == TEXT_GENERATION and target.adapter != "openai_chat":
             raise CommandError("A language model is asked by the adapter openai_chat.")
         config = target.task.config
-        task_labels = {label.value for label in config.labels(config.answer_field)}
+        task_labels = {label.value for label in config.get_labels(config.answer_field)}
         if folder.labels and set(folder.labels) != task_labels:
             raise CommandError(
                 f"The model's labels are {', '.join(folder.labels)}, the task's "

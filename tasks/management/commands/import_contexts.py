@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from django.core.management.base import BaseCommand, CommandError
 
-from core.files.storage.disk import scratch
-from core.web.refusals import as_command_error
+from core.files.storage.disk import open_scratch_folder
+from core.web.refusals import raise_as_command_error
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, guess_matching, list_required_fields
 from tasks.contexts.files import Summary
@@ -22,10 +22,10 @@ from tasks.line_files import FileError
 from tasks.management.datasets import (
     DATASET_SOURCES,
     add_dataset_arguments,
-    is_dataset,
+    is_dataset_source,
     open_dataset,
 )
-from tasks.management.named import build_missing_round_error, get_round, task_of
+from tasks.management.lookups import build_missing_round_error, get_round, get_task
 from tasks.models import Round, Task
 
 
@@ -47,30 +47,32 @@ class Command(BaseCommand):
         )
         add_dataset_arguments(parser)
         parser.add_argument("--round", type=int, help="its number; default: the latest unfinished")
-        parser.add_argument("--skip-bad", action="store_true", help="leave bad lines out")
+        parser.add_argument("--skip-bad", action="store_true", help="skip bad lines")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task, number = task_of(options["code"]), options["round"]
-        round = find_latest_unfinished(task) if number is None else get_round(task, number)
-        with as_command_error(FileError), _open_source(options) as file:
-            summary = self._read(round, file, options["file"])
+        task, number = get_task(options["code"]), options["round"]
+        round = find_latest_unfinished_round(task) if number is None else get_round(task, number)
+        with raise_as_command_error(FileError), _open_source(options) as file:
+            summary = self._preview_file(round, file, options["file"])
             bad_lines = f"{summary.error_count} bad line{'' if summary.error_count == 1 else 's'}"
             if summary.error_count and not options["skip_bad"]:
                 raise CommandError(
-                    f"{bad_lines} cannot be stored, so nothing was. "
-                    "Mend the file, or leave the lines out with --skip-bad."
+                    f"{bad_lines} cannot be stored, so nothing was stored. Fix the file, or "
+                    "skip these lines with --skip-bad."
                 )
-            about: dict[str, Any] = {"file_name": file.name, "terms": file.terms}
-            import_contexts(round=round, found=summary, actor=None, **about)
-        duplicates = summary.row_count - summary.error_count - summary.stored
-        left_out = ""
+            import_values: dict[str, Any] = {"file_name": file.name, "terms": file.terms}
+            import_contexts(round=round, summary=summary, actor=None, **import_values)
+        duplicates = summary.row_count - summary.error_count - summary.stored_count
+        skipped_note = ""
         if summary.error_count:
-            left_out = f", {bad_lines} left out"
-        self.stdout.write(f"{round}: {summary.stored} new, {duplicates} duplicates{left_out}.")
+            skipped_note = f", {bad_lines} left out"
+        self.stdout.write(
+            f"{round}: {summary.stored_count} new, {duplicates} duplicates{skipped_note}."
+        )
 
-    def _read(self, round: Round, file: "_File", path: str) -> Summary:
+    def _preview_file(self, round: Round, file: "_ContextsFile", path: str) -> Summary:
         """Return the summary of a file; print every invalid line to stderr."""
-        matching = file.matching(round.task.config)
+        matching = file.match_columns(round.task.config)
         try:
             with file.path.open("rb") as lines:
                 summary = preview_contexts(
@@ -78,18 +80,18 @@ class Command(BaseCommand):
                 )
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
-        for bad in summary.errors:
-            self.stderr.write(f"{path}:{bad.line}: {bad.message}")
+        for line_error in summary.errors:
+            self.stderr.write(f"{path}:{line_error.line}: {line_error.message}")
         if summary.error_count > len(summary.errors):
             self.stderr.write(f"{path}: and {summary.error_count - len(summary.errors)} more")
         return summary
 
 
-class _File(NamedTuple):
+class _ContextsFile(NamedTuple):
     """A file of contexts.
 
-    columns: the field that each column fills; None if columns are named like fields. name: the name
-    of the import.
+    name: the name of the import. columns: the names of its columns; None if they are named like
+    fields.
     """
 
     path: Path
@@ -97,8 +99,11 @@ class _File(NamedTuple):
     terms: Terms = UNKNOWN_TERMS
     columns: Sequence[str] | None = None
 
-    def matching(self, config: TaskConfig) -> Matching | None:
-        """Return the field that each column fills. Raises FileError."""
+    def match_columns(self, config: TaskConfig) -> Matching | None:
+        """Return the field that each column fills; None if columns are named like fields.
+
+        Raises FileError.
+        """
         if self.columns is None:
             return None
         fields_by_column = guess_matching(self.columns, config)
@@ -111,58 +116,58 @@ class _File(NamedTuple):
 
 
 @contextmanager
-def _open_source(options: Mapping[str, Any]) -> Iterator[_File]:
-    """Yield the source that the arguments name, as a file. Raises FileError."""
+def _open_source(options: Mapping[str, Any]) -> Iterator[_ContextsFile]:
+    """Open the source that the arguments name, and yield it as a file. Raises FileError."""
     path = Path(options["file"])
     source = FORMATS.get(options["source"])
-    if is_dataset(options, ignored_names=["columns"] if source else []):
+    if is_dataset_source(options, ignored_names=["columns"] if source else []):
         with open_dataset(options, is_plain=False) as (dataset, rows):
             columns = list(options["columns"]) or dataset.columns
-            yield _File(rows, dataset.title, dataset.terms, columns)
+            yield _ContextsFile(rows, dataset.title, dataset.terms, columns)
     elif source:
-        with scratch() as folder:
+        with open_scratch_folder() as folder:
             rows = folder / "rows.jsonl"
             names: dict[str, None] = {}
             with rows.open("wb") as lines:
                 # Written as JSON lines first, since all columns must be known before they are
                 # matched.
-                for record in _iter_visible(path, source, options["columns"]):
+                for record in _iter_visible_fields(path, source, options["columns"]):
                     names |= dict.fromkeys(record)
                     lines.write(json.dumps(record).encode() + b"\n")
-            yield _File(rows, path.name, source.terms, list(names))
+            yield _ContextsFile(rows, path.name, source.terms, list(names))
     else:
-        yield _File(path, path.name)
+        yield _ContextsFile(path, path.name)
 
 
-def _iter_visible(
+def _iter_visible_fields(
     path: Path, source: Format, columns: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of each record that people read. Raises FileError.
 
-    columns: a mapping from fields to columns; empty for all under their own names.
+    columns: the column for each field; empty for all columns under their own names.
     """
     for line in iter_record_lines(path, source, NO_QUESTION):
-        if line.wrong:
-            raise FileError(f"{line.place}: {line.wrong}.")
+        if line.error:
+            raise FileError(f"{line.position}: {line.error}.")
         if line.row is None:
             continue
-        visible = {**line.row.get("context", {}), **line.row.get("input", {})}
+        visible_fields = {**line.row.get("context", {}), **line.row.get("input", {})}
         if not columns:
-            yield visible
+            yield visible_fields
             continue
-        if missing_columns := set(columns.values()) - visible.keys():
+        if missing_columns := set(columns.values()) - visible_fields.keys():
             columns_note = "there are none"
-            if visible:
-                columns_note = f"there are {', '.join(visible)}"
+            if visible_fields:
+                columns_note = f"there are {', '.join(visible_fields)}"
             raise FileError(
-                f"{line.place}: no column {', '.join(sorted(missing_columns))}; {columns_note}."
+                f"{line.position}: no column {', '.join(sorted(missing_columns))}; {columns_note}."
             )
-        yield {field: visible[column] for field, column in columns.items()}
+        yield {field: visible_fields[column] for field, column in columns.items()}
 
 
-def find_latest_unfinished(task: Task) -> Round:
-    """Return the latest round that still accepts contexts."""
-    unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED_STATES)
-    if round := unfinished.order_by("number").last():
+def find_latest_unfinished_round(task: Task) -> Round:
+    """Return the latest round that still accepts contexts. Raises CommandError."""
+    unfinished_rounds = task.rounds.select_related("task").exclude(state__in=FINISHED_STATES)
+    if round := unfinished_rounds.order_by("number").last():
         return round
     raise build_missing_round_error(task, "round that takes contexts")

@@ -1,4 +1,4 @@
-"""Serve transformers models to the site's rounds and to evaluations."""
+"""Serve transformers models to the site's rounds and evaluations."""
 
 import errno
 import socket
@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from core.data.encryption import derived_keys
+from core.data.encryption import derive_keys
 from core.telemetry.tracing import start_tracing
 from serving.arguments import parse_model
 from serving.registry import ModelRegistry
 from serving.server import ModelServer
 from serving.spec import ModelSpec
-from tasks.targets.connect import SERVER_KEY, find_registered_spec, list_registered_names
+from tasks.targets.connect import SERVER_KEY_PURPOSE, find_registered_spec, list_registered_names
 
 
 class Command(BaseCommand):
@@ -50,36 +50,40 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(str(error)) from None
         if bool(specs) == options["registered"]:
-            raise CommandError("Name the models to serve, or say --registered; one of the two.")
-        resolve: Callable[[str], ModelSpec | None] = specs.get
-        names: Callable[[], Iterable[str]] = specs.keys
+            raise CommandError("Name the models to serve, or use --registered, but not both.")
+        find_spec: Callable[[str], ModelSpec | None] = specs.get
+        list_names: Callable[[], Iterable[str]] = specs.keys
         keys: list[bytes] = []
         if options["registered"]:
-            resolve, names = find_registered_spec, list_registered_names
-            keys = derived_keys(SERVER_KEY)
+            find_spec, list_names = find_registered_spec, list_registered_names
+            keys = derive_keys(SERVER_KEY_PURPOSE)
         port = options["port"] or _choose_port(is_registered=options["registered"])
         _check_port_is_free(options["host"], port)
         ModelServer(
-            lambda: self._registry(resolve, names, options["cache_dir"]),
+            lambda: self._build_registry(find_spec, list_names, options["cache_dir"]),
             host=options["host"],
             port=port,
             keys=keys,
         ).run()
 
-    def _registry(
+    def _build_registry(
         self,
-        resolve: Callable[[str], ModelSpec | None],
-        names: Callable[[], Iterable[str]],
+        find_spec: Callable[[str], ModelSpec | None],
+        list_names: Callable[[], Iterable[str]],
         cache_dir: Path,
     ) -> ModelRegistry:
-        """Create the model registry in the serving process."""
+        """Return the model registry. Runs in the serving process."""
         if settings.HAS_TRACES:
             start_tracing("dynabench-models")
-        return ModelRegistry(resolve, names, cache_dir)
+        return ModelRegistry(find_spec, list_names, cache_dir)
 
 
 def _choose_port(*, is_registered: bool) -> int:
-    """Return the port at which the site expects registered models, else the documented default."""
+    """Return the port on which to listen.
+
+    is_registered: whether to serve registered models, which the site expects at MODEL_SERVER_URL;
+    otherwise the port is the documented default.
+    """
     address = urlsplit(settings.MODEL_SERVER_URL)
     if is_registered:
         return address.port or 80
@@ -87,7 +91,7 @@ def _choose_port(*, is_registered: bool) -> int:
 
 
 def _check_port_is_free(host: str, port: int) -> None:
-    """Raise CommandError if the server cannot listen at this address."""
+    """Raise CommandError if another program uses this address or it cannot be bound."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
@@ -99,7 +103,7 @@ def _check_port_is_free(host: str, port: int) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CommandError(
-                f"Another program listens at {host}:{port}. Stop it, or set MODEL_SERVER_URL and "
+                f"Another program is using {host}:{port}. Stop it, or set MODEL_SERVER_URL and "
                 "--port to a free port."
             ) from None
         raise CommandError(

@@ -1,1 +1,1 @@
-"""What owners ask of people: its rules, and the writes. Later stages count what was done of it."""
+"""Assignments, the work that owners request from people. Later rooms count what was done."""

@@ -1,4 +1,4 @@
-"""How shares of a queue are laid out, and how an assignment stands. Pure."""
+"""Rules for dividing a queue into shares, and for the state of an assignment. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Literal
 
-PLACES = 2**63
-"""Examples have places from 0 to PLACES - 1, by chance: `validation.consensus.sampling`."""
+POSITION_COUNT = 2**63
+"""The number of positions. Each example has a random one (`validation.consensus.sampling`)."""
 Span = tuple[int, int]
-"""From one place to another, both included."""
-EVERY: Span = (0, PLACES - 1)
-FULL = 1 - 1e-9
-"""Shares that come to so much are all of the queue, whatever rounding did."""
+"""A range of positions, both ends included."""
+ALL_POSITIONS: Span = (0, POSITION_COUNT - 1)
+FULL_SHARE = 1 - 1e-9
+"""The smallest sum of shares that counts as the whole queue, because of rounding errors."""
 DAY = timedelta(days=1)
 
 
-def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
-    """Return the spans of places for each share, so that each place has `overlap` different owners.
+def compute_spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
+    """Return ranges of positions for each share, so that each position has `overlap` owners.
 
     Parameters
     ----------
@@ -29,70 +29,74 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
     Returns
     -------
     list of list of Span
-        The spans of each share, in the order of `shares`.
+        The ranges of each share, in the order of `shares`.
 
-    Notes
-    -----
-    The shares are laid end to end around a circle that contains the first `sum(shares)` of all
-    places, and cover it `overlap` times. So the same shares always get the same places, and later
-    examples are distributed among them as earlier ones were.
+    Notes ----- The circle contains the first `sum(shares)` of all positions. The shares are laid
+    end to end around it, and cover it `overlap` times. So the same shares always get the same
+    positions, and later examples are distributed among them like earlier ones.
     """
     # Where each share begins and ends along the line.
-    end_places = [0]
+    end_positions = [0]
     for share in shares:
-        end_places.append(end_places[-1] + int(share * PLACES))
+        end_positions.append(end_positions[-1] + int(share * POSITION_COUNT))
     # The circumference: what all shares cover, or every place if they cover everything.
-    circle_places = end_places[-1]
-    if sum(shares) >= FULL:
-        circle_places = PLACES
-    if circle_places == PLACES:
+    circle_length = end_positions[-1]
+    if sum(shares) >= FULL_SHARE:
+        circle_length = POSITION_COUNT
+    if circle_length == POSITION_COUNT:
         # Rounding down may leave some places at the end, which then belong to the last share.
-        end_places[-1] = PLACES
+        end_positions[-1] = POSITION_COUNT
     return [
         _split_span(
-            overlap * a % circle_places, min(overlap * (b - a), circle_places), circle_places
+            overlap * start % circle_length,
+            min(overlap * (end - start), circle_length),
+            circle_length,
         )
-        for a, b in pairwise(end_places)
+        for start, end in pairwise(end_positions)
     ]
 
 
-def _split_span(start: int, length: int, circle_places: int) -> list[Span]:
-    """Return a span of the circle, split in two if it crosses the end."""
+def _split_span(start: int, length: int, circle_length: int) -> list[Span]:
+    """Return a range of the circle, split in two if it crosses the end."""
     # How far the stretch reaches beyond the seam.
-    overflow = start + length - circle_places
+    overflow = start + length - circle_length
     if overflow <= 0:
         return [(start, start + length - 1)]
-    return [(start, circle_places - 1), (0, overflow - 1)]
+    return [(start, circle_length - 1), (0, overflow - 1)]
 
 
-def too_much(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overlap"]:
-    """Return why shares cannot be combined: they exceed 1, or one person would judge twice."""
-    if sum(shares) > 2 - FULL:
+def find_excess(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overlap"]:
+    """Return why shares cannot be combined, or "".
+
+    "sum": they exceed 1. "overlap": one person would judge an example twice.
+    """
+    if sum(shares) > 2 - FULL_SHARE:
         return "sum"
-    if shares and max(shares) * overlap > sum(shares) * (2 - FULL):
+    if shares and max(shares) * overlap > sum(shares) * (2 - FULL_SHARE):
         return "overlap"
     return ""
 
 
 @dataclass(frozen=True)
-class Standing:
+class AssignmentProgress:
     """A person's progress on an assignment.
 
-    wanted: how many examples are requested; None while the remaining number is unknown.
+    done_count, required_count: numbers of examples; `required_count` is None while it is unknown.
+    due_on: the last day.
     """
 
-    done: int
-    wanted: int | None
+    done_count: int
+    required_count: int | None
     due_on: date | None
     is_over: bool = False  # it was ended, or its round takes nothing more
 
     @property
     def is_done(self) -> bool:
-        """Return whether the requested number is done. A share of zero examples is never done."""
-        return bool(self.wanted) and self.done >= (self.wanted or 0)
+        """Return whether the required number is done. False if that number is unknown or 0."""
+        return bool(self.required_count) and self.done_count >= (self.required_count or 0)
 
-    def state(self, today: date) -> Literal["over", "done", "late", "open"]:
-        """Return the state in one word."""
+    def get_state(self, today: date) -> Literal["over", "done", "late", "open"]:
+        """Return the state in one word. today: the day in UTC."""
         if self.is_done:
             return "done"
         if self.is_over:
@@ -102,10 +106,10 @@ class Standing:
         return "open"
 
 
-def news(
+def find_reminder(
     set_at: datetime, due_on: date | None, now: datetime
 ) -> tuple[Literal["assigned", "due", "overdue"], datetime]:
-    """Return what to tell a person about an unfinished assignment, and since when it holds.
+    """Return the kind of reminder for an unfinished assignment, and the time from which it applies.
 
     Parameters
     ----------
@@ -119,7 +123,7 @@ def news(
     Returns
     -------
     tuple of str and datetime
-        "overdue" after the last day, "due" from the day before it, else "assigned".
+        "overdue" after the last day, "due" from the day before it, otherwise "assigned".
     """
     if due_on:
         # The last day begins at midnight UTC and counts until its end.

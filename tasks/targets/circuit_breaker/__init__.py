@@ -1,1 +1,1 @@
-"""Targets that keep failing are left alone for a while, and asked again when it is over."""
+"""Pause calls to targets that keep failing, and probe the targets after the pause."""

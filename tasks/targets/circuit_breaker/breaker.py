@@ -1,6 +1,6 @@
-"""A circuit breaker: a target that keeps failing is left alone for a while.
+"""A circuit breaker: calls to a target that keeps failing are paused for a while.
 
-Knows no Django: the cache that all web processes share is handed in.
+No Django: callers pass the cache that all web processes share.
 """
 
 import time
@@ -11,20 +11,20 @@ from typing import Any, Protocol
 from tasks.targets.endpoints.base import EndpointError
 
 FAILURES_TO_OPEN = 3
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
 PROBE_SECONDS = 10.0
 FORGET_SECONDS = 3600.0
 BRIDGE_SECONDS = 150.0
-"""From the end of a pause to the next probe of the queue, and the counting of a page."""
+"""The time after a pause in which a target still counts as failing, until the queue probes it."""
 COUNTED_REASONS = frozenset({"down", "slow", "rubbish", "misconfigured"})
 
 
 class TargetNotAsked(EndpointError):
-    """Raised if the target was not asked, because it had failed before or no time was left."""
+    """Raised if the target was not called, because it had failed before or no time was left."""
 
 
 class Cache(Protocol):
-    """The part of a cache, shared by all web processes, that the breaker needs."""
+    """The methods of a cache, shared by all web processes, that the breaker needs."""
 
     def get(self, key: str, default: Any = None) -> Any: ...
     def get_many(self, keys: Sequence[str]) -> Mapping[str, Any]: ...
@@ -40,7 +40,7 @@ class Breaker:
     Closed: calls pass. Open, after 3 counted failures in a row: no calls for a second. Then
     half-open: one probe passes; its success closes the breaker, its failure opens it again for
     twice as long, up to 30 s. If a probe reports nothing for 10 s, another one passes. Failures
-    that are not COUNTED_REASONS (`busy`, and those that concern one input) say nothing about the
+    that are not in COUNTED_REASONS (`busy`, and those about a single input) say nothing about the
     target.
     """
 
@@ -52,7 +52,7 @@ class Breaker:
         self._now = now
 
     def enter(self, deadline_seconds: float) -> None:
-        """Let a call pass, or raise EndpointError(down) with the seconds until the next attempt."""
+        """Let a call pass, or raise TargetNotAsked with the seconds until the next attempt."""
         pause = self._cache.get(self._pause)
         if pause is None:
             return
@@ -63,36 +63,38 @@ class Breaker:
         ):
             return
         raise TargetNotAsked(
-            "The target failed several times and is left alone for a moment.",
+            "The target failed several times, so we paused calls to it for a moment.",
             reason="down",
             retry_after=max(1.0, left_seconds),
         )
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Close the breaker and reset its failures."""
         self._cache.delete(self._failures)
+        # Nearly always there is no pause, and one look costs less than two deletions.
         if self._cache.get(self._pause) is not None:
             self._cache.delete(self._pause)
             self._cache.delete(self._probe)
 
-    def failed(self, error: EndpointError) -> None:
-        """Count a failure. If it says nothing about the target, only allow another probe."""
+    def note_failed_call(self, error: EndpointError) -> None:
+        """Record a failed call. If the failure is not about the target, only end the probe."""
         pause = self._cache.get(self._pause)
         is_counted = error.reason in COUNTED_REASONS
         # The probe failed: pause for twice as long.
         if pause is not None and pause[0] <= self._now():
             if is_counted:
-                self._open(min(2 * pause[1], LONGEST_PAUSE))
+                self._start_pause(min(2 * pause[1], MAX_PAUSE_SECONDS))
             self._cache.delete(self._probe)
         # While a pause runs, calls that began before it may still fail. They change nothing.
-        elif pause is None and is_counted and self._count() >= FAILURES_TO_OPEN:
-            self._open(FIRST_PAUSE)
+        elif pause is None and is_counted and self._count_failure() >= FAILURES_TO_OPEN:
+            self._start_pause(FIRST_PAUSE_SECONDS)
 
-    def _open(self, seconds: float) -> None:
+    def _start_pause(self, seconds: float) -> None:
+        # Kept beyond its end, because the next pause is twice as long as this one.
         self._cache.set(self._pause, (self._now() + seconds, seconds), timeout=FORGET_SECONDS)
         self._cache.delete(self._failures)
 
-    def _count(self) -> int:
+    def _count_failure(self) -> int:
         # Create the entry if there is none, then count: two steps, as caches offer no single one.
         self._cache.add(self._failures, 0, timeout=FORGET_SECONDS)
         with suppress(ValueError):  # the entry may go between the two calls
@@ -103,25 +105,29 @@ class Breaker:
 def find_open_breakers(
     cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
 ) -> set[str]:
-    """Return the keys of targets that are paused, or were until a moment ago.
+    """Return the keys of targets that are paused, or whose pause ended within BRIDGE_SECONDS.
 
-    The moment covers the time until the queue asks such a target again, each minute. A target that
-    still fails stays in the set, and one that nobody asks leaves it.
+    Within this time the queue, which runs each minute, calls such a target again. If the call
+    fails, the target stays in the set. If nobody calls the target, it leaves the set.
     """
+    # A pause that has just ended still counts, until somebody has called the target.
     return {
-        key for key, until in _find_pauses(cache, keys).items() if now() < until + BRIDGE_SECONDS
+        key
+        for key, paused_until in _find_pauses(cache, keys).items()
+        if now() < paused_until + BRIDGE_SECONDS
     }
 
 
 def find_ended_pauses(
     cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
 ) -> set[str]:
-    """Return the keys of targets whose pause is over and that have not been asked since."""
-    return {key for key, until in _find_pauses(cache, keys).items() if until <= now()}
+    """Return the keys of targets whose pause is over and that have not been called since."""
+    return {key for key, paused_until in _find_pauses(cache, keys).items() if paused_until <= now()}
 
 
 def _find_pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
-    """Return the end of each target's latest pause since it answered, as a Unix time in seconds."""
+    """Return the end of each target's pause by key, as Unix time; working targets are left out."""
+    # One read for all targets, because a shared cache is another machine.
     pauses = cache.get_many([f"endpoint:{key}:pause" for key in keys])
-    names = {f"endpoint:{key}:pause": key for key in keys}
-    return {names[name]: until for name, (until, _seconds) in pauses.items()}
+    keys_by_name = {f"endpoint:{key}:pause": key for key in keys}
+    return {keys_by_name[name]: paused_until for name, (paused_until, _seconds) in pauses.items()}

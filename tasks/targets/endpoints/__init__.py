@@ -1,1 +1,1 @@
-"""Adapters that ask target models for predictions; no database, no torch."""
+"""Adapters that call target models for predictions. No database, no torch."""

@@ -1,10 +1,10 @@
-"""Which network addresses a call to a target may reach: public ones, or what the operator lists."""
+"""Check which network addresses a call to a target may reach: public or allowed by the operator."""
 
 import ipaddress
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Allowed = bool | tuple[str, ...]
+AllowedHosts = bool | tuple[str, ...]
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Not public in practice, though `is_global` of some Python releases says so.
@@ -23,8 +23,8 @@ _REFUSED_NETWORKS: tuple[Network, ...] = tuple(
 )
 
 
-def extract_embedded(address: Address) -> Address:
-    """Return the IPv4 address inside a mapped, 6to4 or NAT64 address, else the address itself."""
+def extract_embedded_address(address: Address) -> Address:
+    """Return the IPv4 address inside a mapped, 6to4 or NAT64 address; others unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     # An IPv6 address may wrap a private IPv4 address, which the network then reaches.
@@ -39,16 +39,22 @@ def extract_embedded(address: Address) -> Address:
 
 def is_public(address: Address) -> bool:
     """Return whether an address is a unicast address of the public internet."""
-    real = extract_embedded(address)
+    actual_address = extract_embedded_address(address)
     return (
-        real.is_global
-        and not (real.is_multicast or real.is_reserved or real.is_link_local)
-        and not (real.is_loopback or real.is_unspecified or real.is_private)
-        and not any(real in network for network in _REFUSED_NETWORKS)
+        actual_address.is_global
+        and not (
+            actual_address.is_multicast
+            or actual_address.is_reserved
+            or actual_address.is_link_local
+        )
+        and not (
+            actual_address.is_loopback or actual_address.is_unspecified or actual_address.is_private
+        )
+        and not any(actual_address in network for network in _REFUSED_NETWORKS)
     )
 
 
-def is_permitted(host: str, address: Address, allowed_hosts: Allowed) -> bool:
+def is_permitted(host: str, address: Address, allowed_hosts: AllowedHosts) -> bool:
     """Return whether a call to `host`, resolved to `address`, may be made.
 
     allowed_hosts: True or a listed host name permits loopback and private ranges. Link-local
@@ -57,23 +63,27 @@ def is_permitted(host: str, address: Address, allowed_hosts: Allowed) -> bool:
     """
     if is_public(address):
         return True
-    real = extract_embedded(address)
+    actual_address = extract_embedded_address(address)
     # Networks that the operator lists open everything in them, link-local addresses too.
     names, networks = _split_entries(allowed_hosts)
-    if any(real in network for network in networks):
+    if any(actual_address in network for network in networks):
         return True
     # A listed name opens loopback and private ranges only. Metadata servers of clouds are
     # link-local, and stay closed.
-    ordinary = real.is_loopback or (
-        real.is_private
-        and not (real.is_link_local or real.is_unspecified or real.is_reserved)
-        and not any(real in network for network in _REFUSED_NETWORKS)
+    is_private_range = actual_address.is_loopback or (
+        actual_address.is_private
+        and not (
+            actual_address.is_link_local
+            or actual_address.is_unspecified
+            or actual_address.is_reserved
+        )
+        and not any(actual_address in network for network in _REFUSED_NETWORKS)
     )
-    return ordinary and (allowed_hosts is True or host.lower().rstrip(".") in names)
+    return is_private_range and (allowed_hosts is True or host.lower().rstrip(".") in names)
 
 
-def _split_entries(allowed_hosts: Allowed) -> tuple[set[str], list[Network]]:
-    """Split the allow-list into host names and networks."""
+def _split_entries(allowed_hosts: AllowedHosts) -> tuple[set[str], list[Network]]:
+    """Return the host names and the networks in the allow-list."""
     names: set[str] = set()
     networks: list[Network] = []
     for entry in allowed_hosts if isinstance(allowed_hosts, tuple) else ():

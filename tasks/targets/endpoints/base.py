@@ -1,4 +1,4 @@
-"""The contract between the platform and a target model, wherever that model runs."""
+"""The interface between the platform and a target model, wherever that model runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ UNANSWERED_REASONS: Mapping[Reason, str] = {
     "unmatched": "answered with none of the possible answers",
     "unfinished": "not finished",
 }
-"""Reasons of one example alone, in words: the model was there, and gave nothing to score."""
+"""Descriptions of failures that concern one example: the model responded, but without an answer."""
 QA_KIND = "extractive-qa"
-GENERATOR = "generator"  # generates text
+GENERATOR_KIND = "generator"  # generates text
 CHAT = "chat"  # answers the last of the messages in the field `messages`
 
 
 class Usage(NamedTuple):
-    """The use of a target by calls: tokens read, tokens written and number of calls."""
+    """The usage of a target: tokens read, tokens written and number of calls."""
 
     tokens_in: int
     tokens_out: int
@@ -47,7 +47,7 @@ class Usage(NamedTuple):
 
 
 def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return the sum of the known usages; None if none is known."""
+    """Return the sum of the known usages, or None if none is known."""
     counted_usages = []
     for usage in usages:
         if usage is not None:
@@ -60,11 +60,12 @@ def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer: output by field name, probability by label, seconds for this one example.
+    """A target's answer for one example.
 
-    usage: the use of the target by the call, if it may cost money. logprob: natural logarithm of
-    the probability of everything that was written, if reported. is_named: whether the answer was
-    only mentioned in a sentence.
+    output: values by field name. prob: probabilities by label. seconds: the time for this example
+    only. usage: the usage of the call, if it may cost money. logprob: the natural logarithm of the
+    probability of the whole written text, if reported. is_named: whether the answer was only
+    mentioned in a sentence.
     """
 
     output: Mapping[str, Any]
@@ -78,7 +79,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class EndpointInfo:
-    """A target's description of itself. The fingerprint identifies what answers."""
+    """A target's description of itself. The fingerprint identifies the exact model."""
 
     name: str
     kind: str  # sequence-classification | pair-classification | extractive-qa | remote
@@ -88,13 +89,12 @@ class EndpointInfo:
 class EndpointError(Exception):
     """Raised if a target gives no usable answer.
 
-    reason: concerning the target, down (no connection, server error), slow (deadline passed), busy
-    (asked us to wait), rubbish (an answer that breaks the protocol), misconfigured (the owner has
-    to change something). Concerning this input, refused (by the server), too_long (for the model),
-    filtered (by a content filter), declined (by the model), empty (no text), unmatched (none of
-    the possible answers), unfinished (ended by `max_tokens`). permanent: whether the same call
-    will fail again. retry_after: seconds to wait, if known. usage: what was spent before the
-    failure.
+    reason: about the target, down (no connection, server error), slow (deadline passed), busy
+    (asked us to wait), rubbish (a response that violates the protocol), misconfigured (the owner
+    must change something). About this input, refused (by the server), too_long (for the model),
+    filtered (by a content filter), declined (by the model), empty (no text), unmatched (none of the
+    possible answers), unfinished (ended by `max_tokens`). is_permanent: whether the same call will
+    fail again. retry_after: seconds to wait, if known. usage: what was used before the failure.
     """
 
     usage: Usage | None = None
@@ -103,43 +103,43 @@ class EndpointError(Exception):
         self,
         message: str,
         reason: Reason,
-        permanent: bool = False,
+        is_permanent: bool = False,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
-        self.permanent = permanent
+        self.is_permanent = is_permanent
         self.retry_after = retry_after
 
 
-def misconfigured(message: str) -> EndpointError:
-    """Return the error for a problem that only the owner of the target can correct."""
-    return EndpointError(message, reason="misconfigured", permanent=True)
+def build_misconfigured_error(message: str) -> EndpointError:
+    """Return the error for a problem that only the target's owner can correct."""
+    return EndpointError(message, reason="misconfigured", is_permanent=True)
 
 
-def unmatched(message: str) -> EndpointError:
+def build_unmatched_error(message: str) -> EndpointError:
     """Return the error for a text that is none of the possible answers."""
     return EndpointError(message, reason="unmatched")
 
 
-def rubbish(message: str) -> EndpointError:
+def build_rubbish_error(message: str) -> EndpointError:
     """Return the error for an answer that is not a valid prediction."""
     return EndpointError(message, reason="rubbish")
 
 
 OptionKind = type | UnionType
-"""What an option of an adapter is: str, int, int | float, bool, list or Mapping."""
+"""The type of an adapter's option: str, int, int | float, bool, list or Mapping."""
 COMMON_OPTIONS: Mapping[str, OptionKind] = {"passage_field": str}
 """Options that every adapter has."""
 
 
-def describe_kind(kind: OptionKind) -> str:
-    """Return the name of an option's type, as JSON calls it."""
-    words = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+def describe_option_type(kind: OptionKind) -> str:
+    """Return a phrase for an option's type in the terms of JSON."""
+    phrases = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
     if kind == int | float:
         return "a number"
     if isinstance(kind, type):
-        return words.get(kind, "an object")
+        return phrases.get(kind, "an object")
     return str(kind)
 
 
@@ -150,7 +150,8 @@ class EndpointConfig:
     fields: names of the input fields to send, in order. output: the target field that is answered.
     labels: allowed answers; None for free or extractive ones. answer: the target field's
     component, with which answers are checked, if known. media: the fields with data URLs of
-    pictures (image) or recordings (audio). secret: bearer token. options: specific to the adapter.
+    pictures (image) or recordings (audio). secret: the bearer token. options: specific to the
+    adapter.
     allow_private_hosts: True, or the names, addresses and networks that may resolve to private
     addresses (an operator's decision, never a task owner's). prover: signs calls to our own model
     server.
@@ -172,9 +173,9 @@ class EndpointConfig:
     def __post_init__(self) -> None:
         # Checked when the target is described, long before it is first asked.
         if not self.fields:
-            raise misconfigured("The target needs at least one input field.")
+            raise build_misconfigured_error("The target needs at least one input field.")
         if self.kind == QA_KIND and self.passage_field not in self.fields:
-            raise misconfigured(
+            raise build_misconfigured_error(
                 f"The passage field {self.passage_field!r} is not an input field; "
                 "name it in the option 'passage_field'."
             )
@@ -184,48 +185,62 @@ class EndpointConfig:
         """Return the name of the field with the passage of an extractive answer."""
         return str(self.options.get("passage_field", "passage"))
 
-    def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the model may see of an example: no target field and no copy of a secret."""
+    def select_fields(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of an example that the model may see, without copies of a secret.
+
+        Raises EndpointError if a field is missing.
+        """
         missing_fields = []
         for name in self.fields:
             if name not in item:
                 missing_fields.append(name)
         if missing_fields:
-            raise misconfigured(
+            raise build_misconfigured_error(
                 f"The example lacks the input field {missing_fields[0]!r}; it has {sorted(item)}."
             )
         return {name: strip_secrets(item[name]) for name in self.fields}
 
     def check_options(self, adapter_options: Iterable[str]) -> None:
-        """Raise EndpointError(misconfigured) for an option that the adapter does not have."""
+        """Raise EndpointError for an option that the adapter does not have.
+
+        adapter_options: the adapter's own option names.
+        """
         names = set(adapter_options).union(COMMON_OPTIONS)
-        unknown = sorted(set(self.options) - names)
-        if unknown:
-            raise misconfigured(
-                f"Unknown option {unknown[0]!r}; this adapter has: {', '.join(sorted(names))}."
+        unknown_names = sorted(set(self.options) - names)
+        if unknown_names:
+            option_list = ", ".join(sorted(names))
+            raise build_misconfigured_error(
+                f"Unknown option {unknown_names[0]!r}; this adapter has: {option_list}."
             )
 
-    def option(self, name: str, kind: OptionKind, default: Any = None) -> Any:
-        """Return one option, checked for its type. It is required if `default` is Ellipsis."""
+    def get_option(self, name: str, kind: OptionKind, default: Any = None) -> Any:
+        """Return an option's value. Raises EndpointError if its type is wrong.
+
+        The option is required if `default` is Ellipsis.
+        """
         value = self.options.get(name, default)
         if value is ...:
-            raise misconfigured(f"The option {name!r} is missing.")
-        is_number = kind is not bool and isinstance(value, bool)  # to Python True is a number
-        if value is not default and (is_number or not isinstance(value, kind)):
-            raise misconfigured(f"The option {name!r} must be {describe_kind(kind)}.")
+            raise build_misconfigured_error(f"The option {name!r} is missing.")
+        is_unexpected_bool = kind is not bool and isinstance(
+            value, bool
+        )  # to Python True is a number
+        if value is not default and (is_unexpected_bool or not isinstance(value, kind)):
+            raise build_misconfigured_error(
+                f"The option {name!r} must be {describe_option_type(kind)}."
+            )
         return value
 
-    def names(self, name: str) -> Mapping[str, str]:
-        """Return an option that maps names to names; empty by default."""
-        value: Mapping[str, Any] = self.option(name, Mapping, {})
+    def get_name_map(self, name: str) -> Mapping[str, str]:
+        """Return an option that maps names to names, empty by default. Raises EndpointError."""
+        value: Mapping[str, Any] = self.get_option(name, Mapping, {})
         # Other values would be sent as names, and only the server would notice.
         if not all(isinstance(text, str) for text in value.values()):
-            raise misconfigured(f"The option {name!r} must give each name a text.")
+            raise build_misconfigured_error(f"The option {name!r} must give each name a text.")
         return value
 
 
 class Endpoint(Protocol):
-    """The interface of every adapter. Both calls raise EndpointError and nothing else."""
+    """The interface of every adapter. Both calls raise no exception but EndpointError."""
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float

@@ -1,7 +1,7 @@
-"""Read what a chat model's server sent: a completion, or which kind of failure it tells.
+"""Read the response of a chat model's server: a completion, or the kind of failure.
 
-Servers that call themselves compatible differ: content is a text, a list of parts or null, thoughts
-stand in fields of several names, and an error may come with status 200. Pure, no Django.
+Servers that claim to be compatible differ: content is a text, a list of parts or null, reasoning
+is in fields of several names, and an error may come with status 200. Pure, no Django.
 """
 
 import math
@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tasks.targets.endpoints.answer_reader import without_thoughts
+from tasks.targets.endpoints.answer_reader import split_thoughts
 from tasks.targets.endpoints.answers import expect_object
-from tasks.targets.endpoints.base import EndpointError, Reason, Usage, rubbish
+from tasks.targets.endpoints.base import EndpointError, Reason, Usage, build_rubbish_error
 from tasks.targets.endpoints.server_words import clean_message, extract_message
 
 CUT_REASONS = ("length", "max_tokens", "model_length")
-"""Finish reasons, in small letters, of an answer that `max_tokens` ended."""
+"""Finish reasons, in lower case, of answers that `max_tokens` cut off."""
 FILTER_REASONS = (
     "content_filter",
     "safety",
@@ -30,38 +30,37 @@ FILTER_REASONS = (
 DECLINE_REASONS = ("refusal",)
 FAILURE_REASONS = ("error", "abort", "aborted", "network_error", "insufficient_system_resource")
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message, and types of a part, that hold thoughts."""
+"""Fields of a message, and types of a part, that contain reasoning."""
 
 
 class Completion(NamedTuple):
-    """A model's text without its reasoning. is_cut: whether `max_tokens` ended it."""
+    """A model's text without its reasoning. is_cut: whether `max_tokens` cut it off."""
 
     text: str
     is_cut: bool
 
 
 def read_completion(answer: Mapping[str, Any]) -> Completion:
-    """Return the first choice of a server's answer.
+    """Return the first choice of a server's response.
 
-    Raises EndpointError: for an error within the answer as `build_reported_error` returns it,
-    `filtered`, `declined`, `unfinished` (reasoning that `max_tokens` ended), `empty`, else
-    `rubbish`.
+    Raises EndpointError with the reason `filtered`, `declined`, `unfinished` (`max_tokens` ended
+    the reasoning), `empty` or `rubbish`, or the error that the response reports.
     """
     # 1. Some servers answer an error with status 200.
     choices = answer.get("choices")
     if answer.get("error") and not choices:
         raise build_reported_error(answer["error"], 200)
     if not isinstance(choices, list) or not choices:
-        raise rubbish("The answer has no choices.")
+        raise build_rubbish_error("The answer has no choices.")
     choice = expect_object(choices[0], "A choice")
     message = expect_object(choice.get("message"), "The message")
-    finish = str(choice.get("finish_reason") or "").lower()
+    finish_reason = str(choice.get("finish_reason") or "").lower()
     # 2. The end may tell that there is no answer: filtered, declined, failed.
-    _check_finish(finish, message, choice)
+    _check_finish(finish_reason, message, choice)
     # 3. Take the thoughts away. What is left is the answer.
-    whole = extract_text(message.get("content"))
-    written_answer = without_thoughts(whole)
-    is_cut = finish in CUT_REASONS
+    full_text = extract_text(message.get("content"))
+    written_answer = split_thoughts(full_text)
+    is_cut = finish_reason in CUT_REASONS
     if written_answer.text:
         return Completion(written_answer.text, is_cut)
     # 4. Nothing is left: say whether the limit, or the model itself, is the reason.
@@ -71,24 +70,26 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
             "off.",
             reason="unfinished",
         )
-    raise EndpointError(_explain_empty(message, written_answer.thoughts), reason="empty")
+    raise EndpointError(_explain_empty_answer(message, written_answer.thoughts), reason="empty")
 
 
-def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
-    """Raise EndpointError if the finish reason shows that there is no answer."""
+def _check_finish(
+    finish_reason: str, message: Mapping[str, Any], choice: Mapping[str, Any]
+) -> None:
+    """Raise EndpointError if the finish reason or a refusal shows that there is no answer."""
     refusal = message.get("refusal") or _find_refusal(message.get("content"))
-    if finish in FILTER_REASONS:
-        raise EndpointError("A content filter stopped the answer.", "filtered", permanent=True)
-    if refusal or finish in DECLINE_REASONS:
+    if finish_reason in FILTER_REASONS:
+        raise EndpointError("A content filter stopped the answer.", "filtered", is_permanent=True)
+    if refusal or finish_reason in DECLINE_REASONS:
         quote = "."
         if isinstance(refusal, str) and refusal:
             quote = f": {clean_message(refusal)}"
-        raise EndpointError(f"The model declined to answer{quote}", "declined", permanent=True)
-    if finish in FAILURE_REASONS or choice.get("error"):
-        raise build_reported_error(choice.get("error") or finish, 200)
+        raise EndpointError(f"The model declined to answer{quote}", "declined", is_permanent=True)
+    if finish_reason in FAILURE_REASONS or choice.get("error"):
+        raise build_reported_error(choice.get("error") or finish_reason, 200)
 
 
-def _explain_empty(message: Mapping[str, Any], thoughts: str) -> str:
+def _explain_empty_answer(message: Mapping[str, Any], thoughts: str) -> str:
     if message.get("tool_calls") or message.get("function_call"):
         return "The model called a tool in place of an answer."
     if thoughts or any(message.get(name) for name in THOUGHT_KEYS):
@@ -97,16 +98,18 @@ def _explain_empty(message: Mapping[str, Any], thoughts: str) -> str:
 
 
 def extract_text(content: Any) -> str:
-    """Return the text of a message's or a delta's content: a text, parts of it, or null.
+    """Return the text in the content of a message or delta: a text, parts of it, or null.
 
-    Omits parts that hold reasoning or a refusal. Raises EndpointError(rubbish).
+    Omits parts that contain reasoning or a refusal. Raises EndpointError.
     """
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise rubbish("The content of the message is neither a text nor a list of parts.")
+        raise build_rubbish_error(
+            "The content of the message is neither a text nor a list of parts."
+        )
     return "".join(_iter_texts(content))
 
 
@@ -117,7 +120,7 @@ def _iter_texts(parts: list[Any]) -> Iterable[str]:
         elif isinstance(item, Mapping) and item.get("type", "text") in ("text", "output_text"):
             text = item.get("text")
             if not isinstance(text, str):
-                raise rubbish("A part of the message has no text.")
+                raise build_rubbish_error("A part of the message has no text.")
             yield text
 
 
@@ -167,36 +170,36 @@ _REASON_PATTERNS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
 
 
 def build_reported_error(error: Any, status: int) -> EndpointError:
-    """Return the failure that a server's `error` describes, with the server's message.
+    """Return the error that a server's `error` describes, with the server's message.
 
     error: an object or a text. status: of the response. An error within a successful response
-    counts by its own code, and is `down` if it has none.
+    counts by its own code, and as `down` if it has none.
     """
-    words, code = extract_message(error), _find_code(error)
+    server_message, code = extract_message(error), _find_code(error)
     if status < 400:
         status = code or 502
-    reason = _find_reason(f"{words} {_find_name(error)}", status)
+    reason = _find_reason(f"{server_message} {_find_name(error)}", status)
     quote = "."
-    if words:
-        quote = f": {clean_message(words)}"
+    if server_message:
+        quote = f": {clean_message(server_message)}"
     is_permanent = reason in ("too_long", "filtered", "misconfigured", "refused")
     return EndpointError(
-        f"{_REASON_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent
+        f"{_REASON_SENTENCES[reason]} ({status}){quote}", reason, is_permanent=is_permanent
     )
 
 
-def _find_reason(words: str, status: int) -> Reason:
-    """Return the kind of a failure, from its message or else from its status."""
-    folded_words = words.casefold()
+def _find_reason(server_message: str, status: int) -> Reason:
+    """Return the kind of a failure, from its message or otherwise from its status."""
+    folded_message = server_message.casefold()
     # Words first: gateways answer 400 or 500 for nearly everything.
     named_reason = next(
-        (reason for reason, pattern in _REASON_PATTERNS if pattern.search(folded_words)), None
+        (reason for reason, pattern in _REASON_PATTERNS if pattern.search(folded_message)), None
     )
     # "Your account's rate limit" names the account, and is over in a minute.
     if (
         named_reason == "misconfigured"
         and status == 429
-        and not re.search("quota|bill|credit", folded_words)
+        and not re.search("quota|bill|credit", folded_message)
     ):
         named_reason = "busy"
     # A server that fails may say anything, so its words count only where the status allows.
@@ -227,13 +230,13 @@ _REASON_SENTENCES: Mapping[Reason, str] = {
 
 
 def _find_name(error: Any) -> str:
-    """Return the server's name for its error, such as context_length_exceeded."""
+    """Return the server's name for its error, such as context_length_exceeded, or ""."""
     names = (error.get(key) for key in ("code", "type")) if isinstance(error, Mapping) else ()
     return " ".join(name for name in names if isinstance(name, str))
 
 
 def _find_code(error: Any) -> int:
-    """Return the HTTP status in an error within an answer; 0 without one."""
+    """Return the HTTP status that an error within a response contains; 0 if none."""
     for name in ("code", "status", "status_code"):
         code = None
         if isinstance(error, Mapping):
@@ -264,7 +267,7 @@ def read_usage(answer: Mapping[str, Any]) -> Usage | None:
 
 
 def read_logprob(answer: Mapping[str, Any]) -> float | None:
-    """Return the summed log-probability of the first choice's tokens; None if not reported."""
+    """Return the summed log probability of the first choice's tokens; None if not reported."""
     logprobs = answer["choices"][0].get("logprobs")
     tokens = None
     if isinstance(logprobs, Mapping):
@@ -285,6 +288,13 @@ def read_logprob(answer: Mapping[str, Any]) -> float | None:
 
 
 def estimate_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
-    """Estimate the tokens of an answer that broke off: one for every four characters."""
-    read = sum(len(str(message["content"])) for message in messages)
-    return Usage(-(-read // 4), -(-len(text) // 4))
+    """Return the estimated usage of an answer that broke off: one token per four characters."""
+    prompt_chars = sum(len(str(message["content"])) for message in messages)
+    return Usage(-(-prompt_chars // 4), -(-len(text) // 4))
+
+
+def is_listed(listed_name: Any, model: str) -> bool:
+    """Return whether a listed id is the model's name, alone or after a folder: `models/NAME`."""
+    return isinstance(listed_name, str) and (
+        listed_name == model or listed_name.endswith(f"/{model}")
+    )

@@ -1,16 +1,16 @@
-"""The adapter for our own wire format, which `manage.py serve_model` and containers speak."""
+"""The adapter for our own wire format, which `manage.py serve_model` and containers use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.text.words import spelled
+from core.text.words import order_labels_by_names
 from tasks.targets.endpoints.answers import expect_list, expect_object, read_output, read_prob
 from tasks.targets.endpoints.base import (
     EndpointConfig,
     EndpointInfo,
     Prediction,
-    misconfigured,
-    rubbish,
+    build_misconfigured_error,
+    build_rubbish_error,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
 from tasks.targets.endpoints.transport import Clock, Transport
@@ -19,7 +19,7 @@ PREDICT_PATH = "/predict"
 
 
 class HttpEndpoint(JsonEndpoint):
-    """A target at `http://host:port/models/<name>`; docs/targets.md has the format."""
+    """An endpoint for a target at `http://host:port/models/<name>`; see docs/targets.md."""
 
     def __init__(self, config: EndpointConfig, transport: Transport | None = None) -> None:
         super().__init__(config, transport)
@@ -28,7 +28,7 @@ class HttpEndpoint(JsonEndpoint):
         )  # people copy the whole address
         self._url = self._url.copy_with(path=path)
 
-    def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
+    def answer_inputs(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         is_single = len(inputs) == 1
         payload = {"inputs": inputs[0] if is_single else inputs}
         answer = expect_object(self.post(PREDICT_PATH, payload, clock), "The answer")
@@ -37,15 +37,15 @@ class HttpEndpoint(JsonEndpoint):
             if is_single
             else expect_list(answer.get("predictions"), len(inputs), "predictions")
         )
-        fingerprint = {"digest": _text(answer, "fingerprint")}
+        fingerprint = {"digest": _read_text(answer, "fingerprint")}
         predictions = []
         for item, row in zip(inputs, rows, strict=True):
             predictions.append(
-                self._prediction(item, expect_object(row, "A prediction"), fingerprint)
+                self._read_prediction(item, expect_object(row, "A prediction"), fingerprint)
             )
         return predictions
 
-    def _prediction(
+    def _read_prediction(
         self, item: Mapping[str, Any], row: Mapping[str, Any], fingerprint: Mapping[str, Any]
     ) -> Prediction:
         output = read_output(self._config, item, row.get("output"))
@@ -58,19 +58,23 @@ class HttpEndpoint(JsonEndpoint):
         """
         answer = expect_object(self.get("/info", Clock(deadline_seconds)), "The answer")
         labels, fields = answer.get("labels"), answer.get("fields")
-        ours = self._config.labels
-        if ours is not None and not (isinstance(labels, list) and spelled(labels, ours)):
-            raise misconfigured(f"The target's labels {labels} are not the task's {list(ours)}.")
+        expected_labels = self._config.labels
+        if expected_labels is not None and not (
+            isinstance(labels, list) and order_labels_by_names(labels, expected_labels)
+        ):
+            raise build_misconfigured_error(
+                f"The target's labels {labels} are not the task's {list(expected_labels)}."
+            )
         if not isinstance(fields, list) or not set(map(str, fields)) <= set(self._config.fields):
-            raise misconfigured(
+            raise build_misconfigured_error(
                 f"The target wants the fields {fields}; it is sent {list(self._config.fields)}."
             )
         fingerprint = expect_object(answer.get("fingerprint"), "fingerprint")
-        return EndpointInfo(_text(answer, "name"), _text(answer, "kind"), fingerprint)
+        return EndpointInfo(_read_text(answer, "name"), _read_text(answer, "kind"), fingerprint)
 
 
-def _text(answer: Mapping[str, Any], name: str) -> str:
+def _read_text(answer: Mapping[str, Any], name: str) -> str:
     value = answer.get(name)
     if not isinstance(value, str) or not value:
-        raise rubbish(f"{name!r} must be a text that is not empty.")
+        raise build_rubbish_error(f"{name!r} must be a text that is not empty.")
     return value

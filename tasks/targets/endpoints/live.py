@@ -1,8 +1,8 @@
-"""Asking the targets of one annotation at once, without letting a slow target hold the site.
+"""Call the targets of an annotation at once, without letting a slow target block the site.
 
-A process has a few threads for live calls and a short waiting line; beyond that the annotator is
-asked to try again. A target that keeps failing is left alone for a while (circuit breaker). When
-any target fails, the whole ask fails: a missing answer is never "not fooled".
+A process has a few threads for live calls and a short queue; beyond that the annotator is
+asked to try again. Calls to a target that keeps failing are paused (circuit breaker). If
+any target fails, the whole call fails: a missing answer never means "not fooled".
 """
 
 import functools
@@ -17,20 +17,26 @@ from typing import Any, Protocol, runtime_checkable
 
 from prometheus_client import Gauge, Histogram
 
-from core.telemetry.tracing import span, submit
+from core.telemetry.tracing import open_span, submit_work
 from tasks.targets.circuit_breaker.breaker import Breaker, TargetNotAsked
-from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Usage, rubbish
+from tasks.targets.endpoints.base import (
+    Endpoint,
+    EndpointError,
+    Prediction,
+    Usage,
+    build_rubbish_error,
+)
 
 MAX_ANSWER_CHARS = 30_000
-"""Characters of an answer that people read."""
+"""The maximum number of characters of an answer that people read."""
 
-CALLS = Histogram(
+CALL_HISTOGRAM = Histogram(
     "dynabench_live_call_seconds",
     "Calls of models while somebody waits, by target and outcome.",
     ["target", "outcome"],
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90),
 )
-OPEN_CALLS = Gauge(
+OPEN_CALL_GAUGE = Gauge(
     "dynabench_live_calls_open",
     "Calls of models that run or wait for a thread.",
     multiprocess_mode="livesum",
@@ -39,18 +45,18 @@ OPEN_CALLS = Gauge(
 
 @dataclass(frozen=True)
 class LiveTarget:
-    """A target for the live pool. name: for messages.
+    """A target for the live pool.
 
-    inputs: for this target alone, instead of the common inputs. heard: called with the answer's
-    text as it arrives, if the endpoint is a `Writer`. label: one of few, by which calls are
-    counted.
+    name: for messages. inputs: for this target alone, instead of the common inputs. on_text: called
+    with the answer's text as it arrives, if the endpoint is a `Writer`. label: the value of the
+    label `target` in metrics. There must be few different ones.
     """
 
     name: str
     endpoint: Endpoint
     breaker: Breaker | None = None
     inputs: Mapping[str, Any] | None = None
-    heard: Callable[[str], None] | None = None
+    on_text: Callable[[str], None] | None = None
     label: str = "others"
 
 
@@ -61,25 +67,28 @@ class Writer(Protocol):
     def write(
         self,
         item: Mapping[str, Any],
-        heard: Callable[[str], None],
+        on_text: Callable[[str], None],
         *,
         deadline_seconds: float,
     ) -> Prediction: ...
 
 
 class TargetFailed(EndpointError):
-    """Raised if one of the targets failed. target: its name. error: the cause."""
+    """Raised if one of the targets failed.
+
+    target: its name. error: the cause.
+    """
 
     def __init__(self, target: str, error: EndpointError) -> None:
-        super().__init__(f"{target}: {error}", error.reason, error.permanent, error.retry_after)
+        super().__init__(f"{target}: {error}", error.reason, error.is_permanent, error.retry_after)
         self.target, self.error = target, error
 
 
 class PendingAnswers(Future[list[Prediction]]):
-    """A future for the answers of all targets, in their order; raises the first failure.
+    """A future for the answers of all targets, in their order. It raises the first failure.
 
-    ended: a future that resolves once no call is running, not before the answers, with each call's
-    usage or None.
+    ended: a future with each call's usage or None. It resolves once no call is running, and not
+    before the answers.
     """
 
     def __init__(self) -> None:
@@ -95,25 +104,26 @@ class LivePool:
         self._max_waiting = max_waiting
         self._threads = ThreadPoolExecutor(size, "live-target")
         self._lock = threading.Lock()
-        self._calls = 0  # running and waiting
+        self._call_count = 0  # running and waiting
         self._mean_seconds = 0.5
 
     def ask(
         self, targets: Sequence[LiveTarget], inputs: Mapping[str, Any], deadline_seconds: float
     ) -> PendingAnswers:
-        """Ask all targets for one example. The future has their predictions in order.
+        """Call all targets with one example; return a future for their predictions, in order.
 
         The deadline counts from now and includes waiting in the queue. A view waits with
         `future.result(timeout=...)` and may stop at TimeoutError; the calls continue, and
         callbacks of `future.add_done_callback` run in a pool thread. The future raises
-        TargetFailed (the first failure), or EndpointError(busy) if the queue is full.
+        TargetFailed (the first failure), or EndpointError with the reason `busy` if the queue is
+        full.
         """
         if not targets:
             raise ValueError("A round needs at least one target to ask.")
         collector = _AnswerCollector(len(targets))
         try:
             # 1. Reserve threads for all targets, or refuse at once: nobody waits without a chance.
-            self._reserve(len(targets))
+            self._reserve_threads(len(targets))
         except EndpointError as error:
             collector.future.ended.set_result([None] * len(targets))
             collector.future.set_exception(error)
@@ -121,20 +131,20 @@ class LivePool:
         # 2. The deadline includes the time in line.
         ends_at = time.monotonic() + deadline_seconds
         # 3. Ask each target in a thread of the pool.
-        for place, target in enumerate(targets):
-            call, context = submit(
+        for index, target in enumerate(targets):
+            call, context = submit_work(
                 self._threads, _call_target, target, inputs, ends_at, collector.future
             )
             # 4. Free the thread before the answer is told, so that the next person can begin.
-            call.add_done_callback(self._free)
-            collect = functools.partial(collector.collect, place, target.name)
+            call.add_done_callback(self._release_thread)
+            collect = functools.partial(collector.collect, index, target.name)
             call.add_done_callback(functools.partial(context.run, collect))
         return collector.future
 
-    def _reserve(self, calls: int) -> None:
+    def _reserve_threads(self, call_count: int) -> None:
         with self._lock:
             # What goes beyond the threads waits in line.
-            waiting = max(0, self._calls + calls - self._size)
+            waiting = max(0, self._call_count + call_count - self._size)
             if waiting > self._max_waiting:
                 wait = max(1.0, self._mean_seconds * waiting / self._size)
                 raise EndpointError(
@@ -142,13 +152,13 @@ class LivePool:
                     reason="busy",
                     retry_after=wait,
                 )
-            self._calls += calls
-        OPEN_CALLS.inc(calls)
+            self._call_count += call_count
+        OPEN_CALL_GAUGE.inc(call_count)
 
-    def _free(self, call: "Future[Prediction]") -> None:
-        OPEN_CALLS.dec()
+    def _release_thread(self, call: "Future[Prediction]") -> None:
+        OPEN_CALL_GAUGE.dec()
         with self._lock:
-            self._calls -= 1
+            self._call_count -= 1
             if call.exception() is None:
                 # A moving average, from which the time in line is estimated.
                 self._mean_seconds += (call.result().seconds - self._mean_seconds) / 10
@@ -157,7 +167,11 @@ class LivePool:
 def _call_target(
     target: LiveTarget, inputs: Mapping[str, Any], ends_at: float, future: "Future[Any]"
 ) -> Prediction:
-    """Call one target through its breaker, and report the result to the breaker."""
+    """Call one target through its breaker, and report the result to the breaker.
+
+    ends_at: the deadline, a time of time.monotonic(). future: the future for all answers. Raises
+    EndpointError.
+    """
     seconds = ends_at - time.monotonic()
     if seconds <= 0 or future.done():  # done: another target failed, so do not bother this one
         raise TargetNotAsked(
@@ -165,42 +179,44 @@ def _call_target(
         )
     if target.breaker is not None:
         target.breaker.enter(seconds)
-    began = time.monotonic()
+    started_at = time.monotonic()
     outcome = "error"
     try:
         target_inputs = inputs
         if target.inputs is not None:
             target_inputs = target.inputs
-        with span("ask target", target=target.label):
+        with open_span("ask target", target=target.label):
             prediction = _check_readable(_ask_endpoint(target, target_inputs, seconds))
         outcome = "ok"
     except EndpointError as error:
         outcome = error.reason
         if target.breaker is not None:
-            target.breaker.failed(error)
+            target.breaker.note_failed_call(error)
         raise
     finally:
-        CALLS.labels(target.label, outcome).observe(time.monotonic() - began)
+        CALL_HISTOGRAM.labels(target.label, outcome).observe(time.monotonic() - started_at)
     if target.breaker is not None:
-        target.breaker.succeeded()
+        target.breaker.note_success()
     return prediction
 
 
 def _ask_endpoint(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Prediction:
     endpoint = target.endpoint
-    if target.heard is not None and isinstance(endpoint, Writer):
-        return endpoint.write(inputs, target.heard, deadline_seconds=seconds)
+    if target.on_text is not None and isinstance(endpoint, Writer):
+        return endpoint.write(inputs, target.on_text, deadline_seconds=seconds)
     return endpoint.predict([inputs], deadline_seconds=seconds)[0]
 
 
 def _check_readable(prediction: Prediction) -> Prediction:
     """Return the answer if people can read it.
 
-    Raises EndpointError(rubbish) if it is empty or too long.
+    Raises EndpointError if it is empty or too long.
     """
     for text in prediction.output.values():
         if isinstance(text, str) and not 0 < len(text.strip()) <= MAX_ANSWER_CHARS:
-            error = rubbish(f"The answer is empty, or longer than {MAX_ANSWER_CHARS:,} characters.")
+            error = build_rubbish_error(
+                f"The answer is empty, or longer than {MAX_ANSWER_CHARS:,} characters."
+            )
             error.usage = prediction.usage
             raise error
     return prediction
@@ -213,13 +229,13 @@ class _AnswerCollector:
         self.future = PendingAnswers()
         self._answers: dict[int, Prediction] = {}
         self._usages: list[Usage | None] = [None] * count
-        self._open = count
+        self._open_count = count
         self._lock = threading.Lock()
 
-    def collect(self, place: int, name: str, call: "Future[Prediction]") -> None:
-        """Store one finished call. Resolve with the last answer or the first failure."""
+    def collect(self, index: int, name: str, call: "Future[Prediction]") -> None:
+        """Store a finished call. The last answer or the first failure resolves the future."""
         error = call.exception()
-        self._count(place, getattr(error, "usage", None) if error else call.result().usage)
+        self._count_usage(index, getattr(error, "usage", None) if error else call.result().usage)
         with suppress(InvalidStateError):  # failed before, or cancelled by the caller
             if error is not None:
                 if isinstance(error, EndpointError):
@@ -227,17 +243,17 @@ class _AnswerCollector:
                 self.future.set_exception(error)
                 return
             with self._lock:
-                self._answers[place] = call.result()
+                self._answers[index] = call.result()
                 # Decided under the lock: two calls may end at the same moment.
-                complete = len(self._answers) == len(self._usages)
-            if complete:
-                self.future.set_result([self._answers[place] for place in range(len(self._usages))])
+                is_complete = len(self._answers) == len(self._usages)
+            if is_complete:
+                self.future.set_result([self._answers[index] for index in range(len(self._usages))])
 
-    def _count(self, place: int, usage: Usage | None) -> None:
+    def _count_usage(self, index: int, usage: Usage | None) -> None:
         with self._lock:
-            self._usages[place] = usage
-            self._open -= 1
-            is_last = not self._open
+            self._usages[index] = usage
+            self._open_count -= 1
+            is_last = not self._open_count
         # Outside of the lock, since a callback may take long.
         if is_last:
             self.future.ended.set_result(self._usages)

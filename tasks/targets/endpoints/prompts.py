@@ -1,39 +1,58 @@
-"""Texts made of a template and the fields of an example."""
+"""Fill prompt templates with the fields of an example."""
 
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
 
 
 def fill_prompt(template: str, fields: Mapping[str, Any]) -> str:
-    """Replace each {field} of the template once, so that field texts are not expanded."""
-    return _PLACE.sub(lambda place: str(fields.get(place[1], place[0])), template)
+    """Return the template with each {field} replaced once, so that field texts are not expanded.
+
+    Placeholders without a field stay as they are.
+    """
+    return _PLACEHOLDER_PATTERN.sub(lambda place: str(fields.get(place[1], place[0])), template)
 
 
 def delimit_fields(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return each field between tags of its name, with such tags inside the text broken up.
+    """Return the text of each field between tags with its name, by field name.
 
-    A value that is not a text, such as a list of candidates, becomes JSON.
+    Such tags within the text are broken up. A value that is not a text, such as a list of
+    candidates, becomes JSON.
     """
     # A text could otherwise close its own tag, and pass for an instruction.
     names = "|".join(map(re.escape, fields))
     tag = re.compile(rf"<(\s*/?\s*(?:{names})\b)", re.IGNORECASE)
-    texts = {name: tag.sub(r"< \1", _as_text(value)) for name, value in fields.items()}
+    texts = {name: tag.sub(r"< \1", _format_value(value)) for name, value in fields.items()}
     return {name: f"<{name}>\n{text}\n</{name}>" for name, text in texts.items()}
 
 
 def is_conversation(value: Any) -> bool:
-    """Return whether a field's value is a conversation whose last turn is to be answered."""
+    """Return whether a value is a conversation in which it is the model's turn to answer."""
     turns = value
     if not isinstance(value, list | tuple):
         turns = ()
-    return bool(turns) and isinstance(turns[-1], Mapping) and turns[-1].get("role") == "user"
+    if not turns or not isinstance(turns[-1], Mapping):
+        return False
+    return turns[-1].get("role") in ("user", "tool")
 
 
-def _as_text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def build_text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text.strip("\n")}
+
+
+def build_media_part(url: str) -> dict[str, Any]:
+    """Return the message part for media, given as the data URL of a picture or recording."""
+    mime, _, data = url.removeprefix("data:").partition(";base64,")
+    kind, _, ending = mime.partition("/")
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "input_audio", "input_audio": {"data": data, "format": ending}}

@@ -10,8 +10,8 @@ from tasks.targets.endpoints.base import (
     COMMON_OPTIONS,
     Endpoint,
     EndpointConfig,
-    describe_kind,
-    misconfigured,
+    build_misconfigured_error,
+    describe_option_type,
 )
 
 ADAPTERS: Mapping[str, str] = MappingProxyType(
@@ -25,11 +25,11 @@ ADAPTERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def option_from_text(adapter: str, name: str, text: str) -> Any:
-    """Parse an option's value from a command line or a form field.
+def parse_option(adapter: str, name: str, text: str) -> Any:
+    """Return an option's value from the text of a command line or a form field.
 
     The value stays a text if the adapter expects one; otherwise it is JSON. Raises
-    EndpointError(misconfigured).
+    EndpointError with the reason `misconfigured`.
     """
     kind = {**COMMON_OPTIONS, **_load_class(adapter).OPTIONS}.get(name, str)
     if kind is str:
@@ -37,15 +37,15 @@ def option_from_text(adapter: str, name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise misconfigured(
-            f"The option {name!r} must be {describe_kind(kind)}, not {text!r}."
+        raise build_misconfigured_error(
+            f"The option {name!r} must be {describe_option_type(kind)}, not {text!r}."
         ) from None
 
 
 def build_endpoint(adapter: str, config: EndpointConfig) -> Endpoint:
-    """Build the endpoint for a configuration.
+    """Return the endpoint for a configuration.
 
-    Raises EndpointError(misconfigured) with a message that says what to correct.
+    Raises EndpointError with the reason `misconfigured` and a message that says what to correct.
     """
     endpoint: Endpoint = _load_class(adapter)(config)
     return endpoint
@@ -53,7 +53,9 @@ def build_endpoint(adapter: str, config: EndpointConfig) -> Endpoint:
 
 def _load_class(adapter: str) -> Any:
     if adapter not in ADAPTERS:
-        raise misconfigured(f"Unknown adapter {adapter!r}; valid: {', '.join(sorted(ADAPTERS))}.")
+        raise build_misconfigured_error(
+            f"Unknown adapter {adapter!r}; valid: {', '.join(sorted(ADAPTERS))}."
+        )
     # Imported here, so that a process loads only the adapters that it uses.
     module, name = ADAPTERS[adapter].split(":")
     return getattr(import_module(module), name)

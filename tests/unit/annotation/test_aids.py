@@ -2,7 +2,7 @@
 
 import pytest
 
-from annotation.aids.registry import AIDS, Aid, allowed_aids, find_aid
+from annotation.aids.registry import AIDS, Aid, find_aid, list_allowed_aids
 from tasks.config.loading import load_config
 from tests.support.guide import registered_for_now
 from tests.unit.tasks.config_texts import MINIMAL
@@ -12,7 +12,7 @@ PARTS = {
     "place": 50,
     "template": "annotation/ideas/_examples.html",
     "is_allowed": lambda self, config: True,
-    "give": lambda self, assignment, want, typed: None,
+    "provide_help": lambda self, assignment, want, typed: None,
 }
 
 
@@ -37,9 +37,9 @@ def test_a_value_of_a_button_is_given_once(more):
 
 def test_a_new_aid_has_a_button_and_is_found_by_it():
     config = load_config(MINIMAL)
-    before = allowed_aids(config)
+    before = list_allowed_aids(config)
     with registered_for_now():
         add("word", **PARTS)
-        assert [aid.name for aid in allowed_aids(config) if aid not in before] == ["word"]
+        assert [aid.name for aid in list_allowed_aids(config) if aid not in before] == ["word"]
         assert find_aid(config, "word").template == PARTS["template"]
         assert find_aid(config, "suggestion") is None

@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.rules.typing_evidence import MAX_SECONDS, looks_personal, read_typing_evidence
+from annotation.rules.typing_evidence import (
+    MAX_SECONDS,
+    contains_contact_details,
+    read_typing_evidence,
+)
 
 TOLD = {"pasted": "12", "first_input": "1.5", "active": "30.25"}
 
@@ -43,7 +47,7 @@ def test_nothing_is_larger_than_it_can_be(value, characters):
     ],
 )
 def test_what_looks_personal(text):
-    assert looks_personal(text)
+    assert contains_contact_details(text)
 
 
 @pytest.mark.parametrize(
@@ -55,4 +59,4 @@ def test_what_looks_personal(text):
     ],
 )
 def test_what_does_not(text):
-    assert not looks_personal(text)
+    assert not contains_contact_details(text)

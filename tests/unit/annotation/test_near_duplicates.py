@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.rules.near_duplicates import (
-    BANDS,
-    BINS,
+    BAND_COUNT,
+    BIN_COUNT,
     MIN_CHARS,
     are_alike,
     compute_band_keys,
@@ -21,7 +21,7 @@ from annotation.rules.near_duplicates import (
     get_compared_text,
     get_written_text,
     is_comparable,
-    normalise,
+    normalise_text,
     split_grams,
 )
 from tasks.config.loading import load_config
@@ -43,13 +43,13 @@ TEXT = "The soup came cold and the waiter was kind enough to bring us another bo
     ],
 )
 def test_what_counts_as_the_same(text, same):
-    assert normalise(text) == normalise(same)
+    assert normalise_text(text) == normalise_text(same)
     assert compute_signature(text) == compute_signature(same)
 
 
 def test_what_does_not():
-    assert normalise("I love it 😀") != normalise("I love it 😡")
-    assert normalise("nicht") != normalise("night")
+    assert normalise_text("I love it 😀") != normalise_text("I love it 😡")
+    assert normalise_text("nicht") != normalise_text("night")
 
 
 def test_grams():
@@ -67,7 +67,7 @@ def test_nothing_is_like_nothing():
 
 def test_short_texts_are_not_compared():
     assert compute_band_keys("x" * (MIN_CHARS - 1)) == compute_band_keys("Who is he?") == ()
-    assert len(compute_band_keys("x" * MIN_CHARS)) == BANDS
+    assert len(compute_band_keys("x" * MIN_CHARS)) == BAND_COUNT
     assert not are_alike("Who is he?", "Who is he?")
     assert are_alike(TEXT, TEXT.upper())
     assert not are_alike(TEXT, "The soup came hot, and nobody was kind to us at all.")
@@ -87,11 +87,11 @@ def test_jaccard_by_hand():
 @given(st.text(min_size=1))
 def test_signatures_and_keys_have_their_shapes(text):
     keys = compute_band_keys(text)
-    assert len(keys) in (0, BANDS)
+    assert len(keys) in (0, BAND_COUNT)
     assert all(0 <= key < 2**63 for key in keys)
     if split_grams(text):
         found = compute_signature(text)
-        assert len(found) == BINS
+        assert len(found) == BIN_COUNT
         assert all(0 <= value < 2**63 for value in found)
 
 
@@ -109,7 +109,7 @@ def test_equal_bins_estimate_the_similarity_without_bias():
     errors = []
     for first, second in pairs(300):
         both = zip(compute_signature(first), compute_signature(second), strict=True)
-        errors.append(sum(a == b for a, b in both) / BINS - compute_jaccard(first, second))
+        errors.append(sum(a == b for a, b in both) / BIN_COUNT - compute_jaccard(first, second))
     assert abs(sum(errors) / len(errors)) < 0.02
 
 

@@ -13,11 +13,11 @@ from annotation.verdict.outcome import (
     Ensemble,
     Outcome,
     TargetVerdict,
-    exact_match,
-    judge,
-    resolve,
-    squad_f1,
-    squad_normalise,
+    compute_squad_f1,
+    is_exact_match,
+    judge_outputs,
+    normalise_squad_text,
+    resolve_outcome,
 )
 from tasks.config.verdicts import AskUser, Contains, ExactMatch, StringF1
 
@@ -45,7 +45,7 @@ ENSEMBLES: Sequence[Ensemble] = get_args(Ensemble)
     ],
 )
 def test_normalisation_is_squads(text: str, normal: str) -> None:
-    assert squad_normalise(text) == normal
+    assert normalise_squad_text(text) == normal
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_normalisation_is_squads(text: str, normal: str) -> None:
     ],
 )
 def test_f1_and_em(prediction: str, gold: str, f1: float, em: bool) -> None:
-    assert squad_f1(prediction, gold) == pytest.approx(f1, abs=1e-15)
-    assert exact_match(prediction, gold) is em
+    assert compute_squad_f1(prediction, gold) == pytest.approx(f1, abs=1e-15)
+    assert is_exact_match(prediction, gold) is em
 
 
 ENGLISH = st.text(st.sampled_from("aThe nd12.,-$'’“—…Ünïa\n"), max_size=30)
@@ -75,11 +75,12 @@ ENGLISH = st.text(st.sampled_from("aThe nd12.,-$'’“—…Ünïa\n"), max_siz
 
 @given(ENGLISH, ENGLISH)
 def test_english_scores_are_those_of_mlqas_evaluation(one, other):
-    assert squad_f1(one, other) == pytest.approx(mlqa_f1(one, other, "en")) or not (
-        squad_normalise(one) or squad_normalise(other)  # nothing against nothing is right here
+    assert compute_squad_f1(one, other) == pytest.approx(mlqa_f1(one, other, "en")) or not (
+        normalise_squad_text(one)
+        or normalise_squad_text(other)  # nothing against nothing is right here
     )
     mlqa = pytest.importorskip("lm_eval.tasks.mlqa.utils")  # `./test --quick` has no models
-    assert exact_match(one, other) == mlqa.exact_match_score(one, other, "en")
+    assert is_exact_match(one, other) == mlqa.exact_match_score(one, other, "en")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_english_scores_are_those_of_mlqas_evaluation(one, other):
     ],
 )
 def test_scores_in_other_languages_are_those_of_mlqas_evaluation(one, other, language):
-    assert squad_f1(one, other, language) == pytest.approx(mlqa_f1(one, other, language))
+    assert compute_squad_f1(one, other, language) == pytest.approx(mlqa_f1(one, other, language))
 
 
 def mlqa_f1(one, other, language):
@@ -113,29 +114,29 @@ def mlqa_f1(one, other, language):
     ],
 )
 def test_one_answer_in_two_forms_is_right(said, true):
-    assert exact_match(said, true)
-    assert squad_f1(said, true) == 1
+    assert is_exact_match(said, true)
+    assert compute_squad_f1(said, true) == 1
 
 
 def test_a_korean_answer_with_a_particle_is_partly_right():
-    assert squad_f1("서울입니다", "서울") == pytest.approx(4 / 7)
+    assert compute_squad_f1("서울입니다", "서울") == pytest.approx(4 / 7)
 
 
 def test_the_verdict_does_not_depend_on_the_form():
     expected, label = {"label": "café", "tags": ["é", "b"]}, "cafe\u0301"
-    assert judge(expected, [{"label": label}], LABEL, "all").fooled is False
+    assert judge_outputs(expected, [{"label": label}], LABEL, "all").fooled is False
     both = ExactMatch(type="exact_match", fields=("tags",))
-    assert judge(expected, [{"tags": ["b", "e\u0301"]}], both, "all").fooled is False
+    assert judge_outputs(expected, [{"tags": ["b", "e\u0301"]}], both, "all").fooled is False
 
 
 def test_contains_takes_what_stands_within_scripts_without_spaces():
     rule = Contains(type="contains", field="answer")
     said = [{"answer": "我住在北京市。"}]
-    assert judge({"answer": "北京"}, said, rule, "all").fooled is False
-    assert judge({"answer": "上海"}, said, rule, "all").fooled is True
+    assert judge_outputs({"answer": "北京"}, said, rule, "all").fooled is False
+    assert judge_outputs({"answer": "上海"}, said, rule, "all").fooled is True
     turkish = [{"answer": "ISPARTA güzel"}]
-    assert judge({"answer": "ısparta"}, turkish, rule, "all").fooled is True
-    assert judge({"answer": "ısparta"}, turkish, rule, "all", "tr").fooled is False
+    assert judge_outputs({"answer": "ısparta"}, turkish, rule, "all").fooled is True
+    assert judge_outputs({"answer": "ısparta"}, turkish, rule, "all", "tr").fooled is False
 
 
 PHRASES = st.lists(st.sampled_from(["the", "a", "Red", "red.", "fox", "fox-hole", "7", "é", "!"]))
@@ -143,18 +144,18 @@ PHRASES = st.lists(st.sampled_from(["the", "a", "Red", "red.", "fox", "fox-hole"
 
 @given(PHRASES.map(" ".join), PHRASES.map(" ".join))
 def test_f1_is_symmetric_and_one_for_equal_bags_alone(one: str, other: str) -> None:
-    f1 = squad_f1(one, other)
-    assert f1 == squad_f1(other, one)
+    f1 = compute_squad_f1(one, other)
+    assert f1 == compute_squad_f1(other, one)
     assert 0 <= f1 <= 1
-    bags = [Counter(squad_normalise(text).split()) for text in (one, other)]
+    bags = [Counter(normalise_squad_text(text).split()) for text in (one, other)]
     assert (f1 == 1) == (bags[0] == bags[1])
     assert (f1 == 0) == (not bags[0] & bags[1] and bags[0] != bags[1])
-    assert f1 == 1 or not exact_match(one, other)
+    assert f1 == 1 or not is_exact_match(one, other)
 
 
 @given(PHRASES.map(" ".join))
 def test_normalising_twice_changes_nothing_more(text: str) -> None:
-    assert squad_normalise(squad_normalise(text)) == squad_normalise(text)
+    assert normalise_squad_text(normalise_squad_text(text)) == normalise_squad_text(text)
 
 
 def words(shared: int, mine: int, theirs: int) -> tuple[str, str]:
@@ -171,9 +172,9 @@ def test_fooled_is_strictly_below_the_threshold(
     shared: int, mine: int, theirs: int, fooled: bool
 ) -> None:
     gold, said = words(shared, mine, theirs)
-    verdict = judge({"answer": gold}, [{"answer": said}], F1, "all")
+    verdict = judge_outputs({"answer": gold}, [{"answer": said}], F1, "all")
     assert verdict.fooled is fooled
-    assert verdict.per_target[0].score == 2 * shared / (mine + theirs)
+    assert verdict.target_verdicts[0].score == 2 * shared / (mine + theirs)
 
 
 @pytest.mark.parametrize(
@@ -190,18 +191,20 @@ def test_near_the_threshold_the_author_is_asked(
     shared: int, mine: int, theirs: int, fooled: bool | None
 ) -> None:
     gold, said = words(shared, mine, theirs)
-    outcome = judge({"answer": gold}, [{"answer": said}], F1_ASKING, "all")
+    outcome = judge_outputs({"answer": gold}, [{"answer": said}], F1_ASKING, "all")
     assert outcome.fooled is fooled
-    assert outcome.per_target[0].score == 2 * shared / (mine + theirs)
+    assert outcome.target_verdicts[0].score == 2 * shared / (mine + theirs)
 
 
 def test_a_span_is_compared_by_its_text() -> None:
     expected = {"question": "Who?", "answer": {"text": "the fox", "start": 4, "end": 11}}
     output = {"answer": "Fox!", "start": 8, "end": 12}
-    assert judge(expected, [output], F1, "all").per_target == (TargetVerdict(False, 1.0),)
+    assert judge_outputs(expected, [output], F1, "all").target_verdicts == (
+        TargetVerdict(False, 1.0),
+    )
     exact = ExactMatch(type="exact_match", fields=("answer",))
-    assert judge(expected, [{"answer": "the fox"}], exact, "all").fooled is False
-    assert judge(expected, [output], exact, "all").fooled is True
+    assert judge_outputs(expected, [{"answer": "the fox"}], exact, "all").fooled is False
+    assert judge_outputs(expected, [output], exact, "all").fooled is True
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_exact_match_needs_every_field(
     expected: dict[str, Any], output: dict[str, Any], fooled: bool
 ) -> None:
     rule = ExactMatch(type="exact_match", fields=("a", "b"))
-    outcome = judge(expected, [output], rule, "majority")
+    outcome = judge_outputs(expected, [output], rule, "majority")
     assert outcome == Outcome(
         fooled, (TargetVerdict(fooled),), "fooled" if fooled else "not_fooled"
     )
@@ -232,23 +235,23 @@ def test_exact_match_needs_every_field(
 
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
 def test_without_a_model_there_is_no_verdict(ensemble: Ensemble) -> None:
-    assert judge({"label": "x"}, [], LABEL, ensemble) == Outcome(None, (), "no_model")
+    assert judge_outputs({"label": "x"}, [], LABEL, ensemble) == Outcome(None, (), "no_model")
 
 
 def test_who_marks_a_wrong_answer_is_not_asked() -> None:
     marked = AskUser(type="ask_user", marked_is_wrong=True)
-    assert judge({}, [{"reply": "x"}], marked, "all").status == "fooled"
+    assert judge_outputs({}, [{"reply": "x"}], marked, "all").status == "fooled"
 
 
 def test_ask_user_leaves_it_open_until_the_author_speaks_once() -> None:
-    outcome = judge({"question": "?"}, [{"answer": "x"}], ASK, "majority")
+    outcome = judge_outputs({"question": "?"}, [{"answer": "x"}], ASK, "majority")
     assert outcome == Outcome(None, (TargetVerdict(None),), "undecided")
-    assert resolve(outcome, True) == Outcome(False, (TargetVerdict(False),), "not_fooled")
-    fooled = resolve(outcome, False)
+    assert resolve_outcome(outcome, True) == Outcome(False, (TargetVerdict(False),), "not_fooled")
+    fooled = resolve_outcome(outcome, False)
     assert fooled == Outcome(True, (TargetVerdict(True),), "fooled")
-    for decided in (fooled, resolve(outcome, True), judge({}, [], ASK, "all")):
+    for decided in (fooled, resolve_outcome(outcome, True), judge_outputs({}, [], ASK, "all")):
         with pytest.raises(ValueError, match="undecided"):
-            resolve(decided, True)
+            resolve_outcome(decided, True)
 
 
 @pytest.mark.parametrize(
@@ -262,15 +265,15 @@ def test_a_missing_field_is_named(
     expected: dict[str, Any], output: dict[str, Any], words_: str
 ) -> None:
     with pytest.raises(ValueError, match=words_):
-        judge(expected, [output], LABEL, "all")
+        judge_outputs(expected, [output], LABEL, "all")
 
 
 def judged(answers: Sequence[bool | None], ensemble: Ensemble) -> Outcome:
     """The outcome of targets that are fooled, right or undecided, in a rule that can be all."""
     says = {True: "zzz", False: "w0", None: "w0 t0 t1"}  # F1 of 0, 1 and 0.5
     outputs = [{"answer": says[answer]} for answer in answers]
-    outcome = judge({"answer": "w0"}, outputs, F1_ASKING, ensemble)
-    assert [verdict.fooled for verdict in outcome.per_target] == list(answers)
+    outcome = judge_outputs({"answer": "w0"}, outputs, F1_ASKING, ensemble)
+    assert [verdict.fooled for verdict in outcome.target_verdicts] == list(answers)
     return outcome
 
 
@@ -315,7 +318,9 @@ def test_decided_exactly_when_the_undecided_cannot_change_it(
     if outcome.status == "undecided":
         for right in (True, False):
             told = tuple(not right if answer is None else answer for answer in answers)
-            assert resolve(outcome, right).fooled is judged(told, ensemble).fooled is not right
+            assert (
+                resolve_outcome(outcome, right).fooled is judged(told, ensemble).fooled is not right
+            )
 
 
 @given(ANSWERS, st.sampled_from(ENSEMBLES), st.randoms())
@@ -341,5 +346,5 @@ def test_fooling_one_more_never_turns_fooled_into_not_fooled(
 
 
 def test_a_chinese_character_is_a_word():
-    assert squad_f1("在老磨坊。", "老磨坊") == 2 * 3 / (4 + 3)
-    assert exact_match("老磨坊。", "老磨坊")
+    assert compute_squad_f1("在老磨坊。", "老磨坊") == 2 * 3 / (4 + 3)
+    assert is_exact_match("老磨坊。", "老磨坊")

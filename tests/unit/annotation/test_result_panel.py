@@ -63,9 +63,9 @@ def test_every_target_field_is_shown_and_chances_stay_with_the_label(second, aut
     assert [(row.label, row.is_mine) for row in answer.rows] == [("b", False), ("a", True)]
     assert find_own_chance(shown)
     assert len(answer.pieces) == marks
-    assert answer.sure == ""
+    assert answer.probability_text == ""
 
 
 def test_a_single_target_field_needs_no_title():
     (answer,) = described(LABEL_ONLY, {"label": "a"}, {"label": "b"})
-    assert (answer.words, bool(answer.sure), len(answer.rows)) == ("b", True, 2)
+    assert (answer.words, bool(answer.probability_text), len(answer.rows)) == ("b", True, 2)

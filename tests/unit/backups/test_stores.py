@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from dynabench.operations.backups.stores import (
     MANIFEST_NAME,
-    build_dated_place,
+    build_dated_address,
     create_store,
     remove_killed_backups,
     remove_older_backups,
@@ -18,7 +18,7 @@ THEN = datetime(2026, 1, 31, 3, 15, tzinfo=UTC)
 
 def test_old_ones_go_and_what_is_not_ours_stays(tmp_path):
     for days in (0, 27, 28, 29):
-        folder = tmp_path / build_dated_place(str(tmp_path), THEN - timedelta(days))
+        folder = tmp_path / build_dated_address(str(tmp_path), THEN - timedelta(days))
         (folder / "media/a").mkdir(parents=True)
         for name in (MANIFEST_NAME, "media/a/b"):
             (folder / name).write_text("x")
@@ -31,14 +31,14 @@ def test_old_ones_go_and_what_is_not_ours_stays(tmp_path):
 
 
 def test_a_bucket_keeps_its_question_mark():
-    assert build_dated_place("s3://b/f/?region=eu", THEN) == "s3://b/f/2026-01-31T0315?region=eu"
-    assert build_dated_place("/odd?/", THEN) == "/odd?/2026-01-31T0315"
+    assert build_dated_address("s3://b/f/?region=eu", THEN) == "s3://b/f/2026-01-31T0315?region=eu"
+    assert build_dated_address("/odd?/", THEN) == "/odd?/2026-01-31T0315"
 
 
 def test_what_killed_ones_left_goes_and_what_is_being_written_stays(tmp_path):
     for name in ("2026-01-30T0315.part/media", "other.part"):
         (tmp_path / name).mkdir(parents=True)
-    with create_store(build_dated_place(str(tmp_path), THEN)):
+    with create_store(build_dated_address(str(tmp_path), THEN)):
         remove_killed_backups(str(tmp_path))
         left = sorted(path.name for path in tmp_path.iterdir())
         assert left == ["2026-01-31T0315.part", "other.part"]

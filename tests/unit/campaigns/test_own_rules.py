@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynabench.campaigns.rules.own_rules import (
-    FORM,
+    FORM_MESSAGE,
     MEASURES,
     MeasuredValue,
     Rule,
@@ -71,7 +71,7 @@ def problems(text):
 
 @given(st.text(max_size=60))
 def test_any_text_is_rules_or_names_a_line(text):
-    assert {one.message for one in problems(text)} <= {FORM}
+    assert {one.message for one in problems(text)} <= {FORM_MESSAGE}
 
 
 @given(rules(), measured(), st.integers(2, 10))
@@ -80,13 +80,13 @@ def test_only_what_is_surely_wrong_breaks_a_rule(rule, one, answers):
     found = find_broken_rules([rule], {rule.measure: one}, answers)
     is_below = MEASURES[rule.measure].side == "below"
     for each in found:
-        assert one.n >= rule.least
+        assert one.n >= rule.min_answers
         assert one.high < each.limit if is_below else one.low > each.limit
     assert find_broken_rules([rule], {}, answers) == ()
     kinder = MeasuredValue(one.value, one.low, 1.0, one.n) if is_below else one._replace(low=0.0)
     assert len(find_broken_rules([rule], {rule.measure: kinder}, answers)) <= len(found)
     laxer = rule.limit / 2 if is_below else rule.limit + 0.1
-    lax = Rule(rule.measure, laxer, rule.least + 1, rule.over_chance)
+    lax = Rule(rule.measure, laxer, rule.min_answers + 1, rule.over_chance)
     assert len(find_broken_rules([lax], {rule.measure: one}, answers)) <= len(found)
 
 

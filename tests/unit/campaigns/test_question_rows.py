@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from dynabench.campaigns.rules.question_rows import (
     CHOICE_KINDS,
-    KINDS,
-    Row,
+    QUESTION_KINDS,
+    QuestionRow,
     format_questionnaire,
     parse_question_rows,
 )
@@ -19,11 +19,11 @@ CHOICES = st.lists(WORDS, min_size=2, max_size=4, unique=True).map(tuple)
 
 @st.composite
 def drawn_rows(draw):
-    kind = draw(st.sampled_from(KINDS))
+    kind = draw(st.sampled_from(QUESTION_KINDS))
     is_about = kind in CHOICE_KINDS and draw(st.booleans())
     choices = draw(CHOICES) if kind in CHOICE_KINDS else ()
     is_required = not is_about and draw(st.booleans())
-    return Row(draw(WORDS), kind, choices, is_required, is_about)
+    return QuestionRow(draw(WORDS), kind, choices, is_required, is_about)
 
 
 @given(st.lists(drawn_rows(), max_size=5))
@@ -38,7 +38,13 @@ def test_what_rows_say_is_read_back(rows):
 
 
 def test_names_come_from_the_words_once():
-    rows = [Row("How old?"), Row("How old!"), Row("Wie alt?", name="how_old"), Row("42"), Row("？")]
+    rows = [
+        QuestionRow("How old?"),
+        QuestionRow("How old!"),
+        QuestionRow("Wie alt?", name="how_old"),
+        QuestionRow("42"),
+        QuestionRow("？"),
+    ]
     names = [one.name for one in read_questionnaire(format_questionnaire(rows)).questions]
     assert names == ["how_old_2", "how_old_3", "how_old", "question_42", "question"]
     assert format_questionnaire([]) == ""
@@ -55,7 +61,10 @@ def test_what_no_row_can_say_stays_yaml(more):
 
 
 def test_a_choice_and_a_question_that_need_not_be_answered_come_back():
-    rows = [Row("Which one?", "multiclass", ("red", "blue")), Row("Why?", is_required=False)]
+    rows = [
+        QuestionRow("Which one?", "multiclass", ("red", "blue")),
+        QuestionRow("Why?", is_required=False),
+    ]
     found = parse_question_rows(format_questionnaire(rows))
     assert [(row.kind, row.choices, row.is_required) for row in found] == [
         ("multiclass", ("red", "blue"), rows[0].is_required),

@@ -45,7 +45,7 @@ def test_a_new_way_is_a_choice_reads_its_people_and_pays_nobody():
     assert campaign.way_in.panel.read({"badge": "0042"}) == Arrival("0042")
     assert campaign.way_in.panel.read({"badge": "x"}) is None
     assert not campaign.way_in.can_pay
-    assert campaign.approves_after is None
+    assert campaign.approval_delay is None
 
 
 def test_the_panels_with_an_api_can_pay():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynabench import DynabenchClient
 from dynabench import client as errors
-from dynabench.client.credentials import find_keys_file, forget_key, keep_key
+from dynabench.client.credentials import delete_key, find_keys_file, store_key
 from dynabench.client.errors import TOO_LARGE_MESSAGE
 from dynabench.client.http import MAX_PAUSE_SECONDS, compute_backoff
 from tests.unit.client.conftest import bad, good
@@ -59,7 +59,7 @@ def test_what_is_no_answer_of_ours(server, client):
         httpx.Response(418, json={"error": "no"}),
         httpx.Response(301, headers={"Location": "https://elsewhere.org/"}),
     ]
-    for words in ("none of a Dynabench server", "404", "418", "https://elsewhere.org/: set"):
+    for words in ("not a response of a Dynabench server", "404", "418", "https://elsewhere.org/"):
         with pytest.raises(errors.DynabenchError, match=words):
             client.task("nli")
     assert len(server.asked) == 4
@@ -185,8 +185,8 @@ def test_the_environment_says_server_and_key(monkeypatch):
 
 
 def test_a_login_says_server_and_key():
-    keep_key("https://a.org", "key of a")
-    keep_key("https://b.org", "key of b")
+    store_key("https://a.org", "key of a")
+    store_key("https://b.org", "key of b")
     assert find_keys_file().stat().st_mode & 0o777 == 0o600
     client = DynabenchClient()
     assert (client.server, client._http.headers["Authorization"]) == (
@@ -195,7 +195,7 @@ def test_a_login_says_server_and_key():
     )
     assert DynabenchClient(url="https://a.org")._http.headers["Authorization"] == "Bearer key of a"
     assert "Authorization" not in DynabenchClient(url="https://c.org")._http.headers
-    assert [forget_key("https://b.org"), forget_key("https://b.org")] == [True, False]
+    assert [delete_key("https://b.org"), delete_key("https://b.org")] == [True, False]
     assert DynabenchClient().server == "http://127.0.0.1:8000"
 
 

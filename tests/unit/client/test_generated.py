@@ -123,7 +123,7 @@ def written(**operations):
         (
             "things_list",
             "things(new=False)",
-            ["Flow[list[types.Thing]]", 'self._all("/things/", new=new or None)'],
+            ["Flow[list[types.Thing]]", 'self._iterate_pages("/things/", new=new or None)'],
         ),
         ("things_take", "take()", ["Flow[types.Thing | None]", 'self._write("POST", "/things/")']),
     ],

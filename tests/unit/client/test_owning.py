@@ -7,7 +7,7 @@ import pytest
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from dynabench.communities.models import Community
-from tasks.members.invitation_services import create_link
+from tasks.members.invitation_services import create_invitation_link
 from tasks.models import Round, Task, TaskProposal
 from tests.support import media
 from tests.support.campaigns import open_campaign
@@ -237,7 +237,7 @@ def test_a_file_that_is_none_is_refused_here(editor, tmp_path):
         ("new.csv", b"", "empty"),
         ("new.csv", b"premise\n\xff", "UTF-8"),
         ("new.csv.gz", b"premise", "gzip"),
-        ("new.zip.gz", b"PK", "name it after"),
+        ("new.zip.gz", b"PK", "unknown file type"),
     ):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=said):
@@ -263,7 +263,7 @@ def test_people_are_invited_and_join(client_of, alice, bob, nli):
     mailed = owner.invite("nli", "carla@example.com", "judge")
     assert (mailed["email"], mailed["state"], mailed["most"]) == ("carla@example.com", "open", 1)
     assert owner.revoke_invitation("nli", mailed["id"]) is None
-    link, url = create_link(task=nli.task, actor=alice, role="writer", most=1, days=1)
+    link, url = create_invitation_link(task=nli.task, actor=alice, role="writer", most=1, days=1)
     assert client_of(bob).join_task(url.split("/")[-2]) == {"task": "nli"}
     with pytest.raises(Refused) as gone:
         client_of(bob).join_task(url.split("/")[-2])

@@ -1,4 +1,4 @@
-"""The wheel has every module that the server's check of a model needs."""
+"""The wheel has every module that the server's check and `dynabench verify` need."""
 
 import tomllib
 from pathlib import Path
@@ -10,13 +10,15 @@ RUN = (
     "evaluation.isolation.inference.leased",
     "evaluation.isolation.inference.precheck",
     "evaluation.isolation.sandbox.harness.__main__",
+    "evaluation.scoring.recompute",
 )
+PLUGINS = ("tasks.config.field_types", "evaluation.scoring.metrics")
+"""Folders whose modules are imported by their folder."""
 
 
 def test_what_the_check_imports_is_carried():
     graph = grimp.build_graph("core", "serving", "evaluation", "tasks", cache_dir=None)
-    types = "tasks.config.field_types"
-    roots = {*RUN, types, *graph.find_descendants(types)}  # imported by their folder
+    roots = {*RUN, *PLUGINS, *(name for each in PLUGINS for name in graph.find_descendants(each))}
     needed = roots.union(*(graph.find_upstream_modules(name) for name in roots))
     needed |= {package for module in needed for package in _packages(module)}
     wheel = tomllib.loads((ROOT / "dynabench/client/pyproject.toml").read_text())

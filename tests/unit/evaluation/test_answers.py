@@ -29,19 +29,22 @@ def test_answers_come_back_in_the_order_of_the_ids():
     answers = labelled()
     answers.take(line("e2", "no", prob={"no": 0.75, "yes": 0.25}))
     answers.take(line("e0"))
-    assert list(answers.in_order()) == [
+    assert list(answers.iterate_in_order()) == [
         Answer("yes"),
         None,
         Answer("no", {"no": 0.75, "yes": 0.25}),
     ]
-    assert (answers.lines, answers.answered, answers.missing()) == (2, 2, 1)
+    assert (answers.line_count, answers.answered_count, answers.count_missing()) == (2, 2, 1)
 
 
 def test_log_probabilities_and_tokens_are_kept_and_bounded():
     answers = labelled(size=2)
     answers.take(line("e0", logprob=-0.123456, tokens=[400, 3]))
     answers.take(line("e1", logprob=None))
-    assert list(answers.in_order()) == [Answer("yes", None, -0.1235, [400, 3]), Answer("yes")]
+    assert list(answers.iterate_in_order()) == [
+        Answer("yes", None, -0.1235, [400, 3]),
+        Answer("yes"),
+    ]
     wrongs = [("logprob", bad) for bad in (0.1, "0", True, -1e9)]
     wrongs += [("tokens", bad) for bad in (3, [1], [1.0, 2], [-1, 2], [1, 10**9])]
     for key, bad in wrongs:
@@ -56,14 +59,14 @@ def test_an_example_without_an_answer_is_told_once_and_counts_as_wrong():
         with pytest.raises(InvalidOutput, match="answered before"):
             answers.take(again)
     with pytest.raises(InvalidOutput, match="No example has an answer"):
-        answers.end()
+        answers.check_missing()
     answers.take(line("e0"))
     with pytest.raises(InvalidOutput, match="1 of 3 answers are missing"):
-        answers.end()
+        answers.check_missing()
     answers.take(line("e2"))
-    assert "1 of 3" in answers.end()
-    assert answers.unanswered == {"empty": 1}
-    assert list(answers.in_order()) == [Answer("yes"), None, Answer("yes")]
+    assert "1 of 3" in answers.check_missing()
+    assert answers.unanswered_counts == {"empty": 1}
+    assert list(answers.iterate_in_order()) == [Answer("yes"), None, Answer("yes")]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ REFUSED = {
     b'{"uid": "e1", "output": {"label": "yes"}}': 'field "uid". Write {"id": "…", ',
     b'{"id": "e1", "output": "yes"}': 'not a text. Write {"id": "…", "output": {"label": …}}.',
     b'{"id": "e1", "output": {"pred": "yes"}}': 'field "pred". Write {"id": "…", ',
-    b'{"id": "e1", "id": "e2"}': "a key stands twice",
+    b'{"id": "e1", "id": "e2"}': "appears twice",
     b'{"id": "e1"}': '"output" must be a JSON object, not null',
     b'{"id": "e1", "output": {}}': '"output" lacks the field "label"',
     b'{"id": "e1", "output": {"label": "yes", "start": 1}}': 'unknown field "start"',
@@ -119,7 +122,7 @@ def test_what_breaks_the_contract_is_named_with_its_line(bad, said):
     with pytest.raises(InvalidOutput, match=r"^Line 2: ") as error:
         answers.take(bad)
     assert said in str(error.value)
-    assert answers.answered == 1
+    assert answers.answered_count == 1
 
 
 def test_an_example_is_answered_once():
@@ -145,7 +148,7 @@ def test_a_line_has_a_cap():
 def test_a_span_may_say_where_it_stands(output):
     answers = free()
     answers.take(json.dumps({"id": "e1", "output": output, "prob": {"Nuuk": 0.87}}).encode())
-    assert list(answers.in_order()) == [Answer(output["answer"], {"Nuuk": 0.87})]
+    assert list(answers.iterate_in_order()) == [Answer(output["answer"], {"Nuuk": 0.87})]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_a_span_may_say_where_it_stands(output):
         ({"answer": "Nuuk", "start": 3}, '"start" and "end" must be whole numbers'),
         ({"answer": "Nuuk", "start": -1, "end": 3}, '"start" and "end" must be whole numbers'),
         ({"answer": "Nuuk", "start": 0, "end": 3}, "is 3, but the answer has 4 characters"),
-        ({"answer": "N\0"}, "holds a NUL"),
+        ({"answer": "N\0"}, "a NUL"),
         ({"answer": "\ud800"}, "half of a surrogate pair"),
         ({"answer": 4}, '"answer" must be a text, not a number'),
     ],
@@ -178,14 +181,14 @@ def test_other_values_have_their_own_check():
     with pytest.raises(InvalidOutput, match='"answer": must be a number'):
         answers.take(b'{"id": "e1", "output": {"answer": "x"}}')
     answers.take(b'{"id": "e1", "output": {"answer": 7}}')
-    assert list(answers.in_order()) == [Answer(7)]
+    assert list(answers.iterate_in_order()) == [Answer(7)]
 
 
 @given(st.floats(0, 1))
 def test_no_message_fits_into_the_digits_of_a_probability(p):
     answers = labelled()
     answers.take(line(prob={"yes": p, "no": 1 - p}))
-    kept = list(answers.in_order())[1].prob
+    kept = list(answers.iterate_in_order())[1].prob
     assert all(len(repr(value)) <= len("0.1234") for value in kept.values())
     assert kept["yes"] == pytest.approx(p, abs=0.00005)
 
@@ -201,7 +204,7 @@ def test_few_missing_answers_count_as_wrong(size, answered, warning):
     answers = labelled(size)
     for number in range(answered):
         answers.take(line(f"e{number}"))
-    assert answers.end() == warning
+    assert answers.check_missing() == warning
 
 
 def test_one_percent_is_too_many():
@@ -209,24 +212,24 @@ def test_one_percent_is_too_many():
     for number in range(99):
         answers.take(line(f"e{number}"))
     with pytest.raises(InvalidOutput, match="1 of 100 answers are missing"):
-        answers.end()
+        answers.check_missing()
 
 
 def test_empty_lines_and_a_mark_are_no_answers():
     answers = labelled()
     for text in (b"\xef\xbb\xbf", b"", line("e0"), b" \r", b"", line("e1") + b"\r", line("e2")):
         answers.take(text)
-    assert answers.end() == ""
-    assert answers.lines == 7
+    assert answers.check_missing() == ""
+    assert answers.line_count == 7
     answers = labelled()
     answers.take(b"\xef\xbb\xbf" + line("e0"))
-    assert answers.answered == 1
+    assert answers.answered_count == 1
 
 
 def test_line_ends_of_a_free_answer_are_lf():
     answers = free()
     answers.take(json.dumps({"id": "e1", "output": {"answer": "a\r\nb"}}).encode())
-    assert next(answers.in_order()).value == "a\nb"
+    assert next(answers.iterate_in_order()).value == "a\nb"
 
 
 @given((st.binary(max_size=60) | st.text(max_size=60).map(str.encode)).filter(bytes.strip))
@@ -234,7 +237,7 @@ def test_nothing_but_an_answer_is_taken(junk):
     answers = labelled()
     with pytest.raises(InvalidOutput, match=r"^Line 1: "):
         answers.take(junk)
-    assert answers.missing() == 3
+    assert answers.count_missing() == 3
 
 
 def test_memory_follows_the_ids_and_not_the_answers():
@@ -252,20 +255,20 @@ def test_memory_follows_the_ids_and_not_the_answers():
 def test_what_is_plainly_a_label_is_that_label(said):
     answers = labelled(size=1)
     answers.take(line("e0", said, prob={said: 0.75, "No": 0.25}))
-    assert list(answers.in_order()) == [Answer("yes", {"yes": 0.75, "no": 0.25})]
+    assert list(answers.iterate_in_order()) == [Answer("yes", {"yes": 0.75, "no": 0.25})]
 
 
 @pytest.mark.parametrize("said", [1, 1.0, "1", "1.0"])
 def test_a_whole_number_is_its_label(said):
     answers = CollectedAnswers("label", ("0", "1"), ["e1"])
     answers.take(line(label=said))
-    assert list(answers.in_order()) == [Answer("1")]
+    assert list(answers.iterate_in_order()) == [Answer("1")]
 
 
 def test_of_labels_that_differ_in_case_an_equal_one_counts():
     answers = CollectedAnswers("label", ("US", "us"), ["e1", "e2"])
     answers.take(line("e1", "us"))
-    assert next(answers.in_order()) == Answer("us")
+    assert next(answers.iterate_in_order()) == Answer("us")
     with pytest.raises(InvalidOutput, match="Us"):
         answers.take(line("e2", "Us"))
 
@@ -274,4 +277,4 @@ def test_a_free_answer_is_kept_in_one_form_once_its_place_was_checked():
     answers = free()
     output = {"answer": "cafe\u0301", "start": 0, "end": 5}
     answers.take(json.dumps({"id": "e1", "output": output}).encode())
-    assert list(answers.in_order()) == [Answer("café")]
+    assert list(answers.iterate_in_order()) == [Answer("café")]

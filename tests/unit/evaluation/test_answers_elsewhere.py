@@ -11,12 +11,13 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.files.zip_members import ZIP_ZSTANDARD
 from evaluation.contract import MIB, InvalidOutput
-from evaluation.isolation.inference.elsewhere import answer_lines
+from evaluation.isolation.inference.elsewhere import iterate_answer_lines
 from evaluation.isolation.inference.precheck import (
     SubmissionRefused,
     check_predictions,
-    keep_predictions,
+    store_predictions,
 )
 from evaluation.isolation.uploads import eval_logs
 from evaluation.isolation.uploads.archives import ArchiveRefused
@@ -61,12 +62,12 @@ def inspect_log(tmp_path, *samples, method=zipfile.ZIP_DEFLATED):
         for number, one in enumerate(samples):
             data = one if isinstance(one, bytes) else json.dumps(one).encode()
             name = f"samples/{number}_epoch_1.json"
-            if method == eval_logs.ZSTANDARD:
+            if method == ZIP_ZSTANDARD:
                 data = zstandard.compress(data)
                 archive.writestr(name, data, zipfile.ZIP_STORED)
             else:
                 archive.writestr(name, data)
-    if method == eval_logs.ZSTANDARD:
+    if method == ZIP_ZSTANDARD:
         as_zstandard(path)
     return path
 
@@ -78,13 +79,13 @@ def as_zstandard(path):
         at = data.find(mark)
         while at >= 0:
             if data[at + place] == zipfile.ZIP_STORED:
-                data[at + place] = eval_logs.ZSTANDARD
+                data[at + place] = ZIP_ZSTANDARD
             at = data.find(mark, at + 4)
     path.write_bytes(data)
 
 
 def read(config, path):
-    return [json.loads(line) for line in answer_lines(config, path)]
+    return [json.loads(line) for line in iterate_answer_lines(config, path)]
 
 
 def test_of_choices_the_likeliest_with_the_chance_of_each(tmp_path):
@@ -99,7 +100,7 @@ def test_of_choices_the_likeliest_with_the_chance_of_each(tmp_path):
 def test_chances_are_always_taken_and_agree_with_the_answer(tmp_path_factory, logs):
     rows = [chosen(f"u{number}", *each) for number, each in enumerate(logs)]
     path = harness(tmp_path_factory.mktemp("logs"), *rows)
-    check_predictions(NLI, [row["doc"]["uid"] for row in rows], answer_lines(NLI, path))
+    check_predictions(NLI, [row["doc"]["uid"] for row in rows], iterate_answer_lines(NLI, path))
     for line in read(NLI, path):
         assert line["prob"][line["output"]["label"]] == max(line["prob"].values())
 
@@ -109,7 +110,7 @@ def test_of_texts_what_was_written_and_nothing_where_nothing_was(tmp_path):
     assert [line["output"] for line in lines] == [{"answer": "the mill"}, None]
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, eval_logs.ZSTANDARD])
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, ZIP_ZSTANDARD])
 def test_of_inspect_the_answer_of_the_scorer(tmp_path, method):
     rows = [sample("a", "neutral"), sample("b", None), sample("c", "Entailment.")]
     lines = read(NLI, inspect_log(tmp_path, *rows, method=method))
@@ -120,7 +121,7 @@ def test_of_inspect_the_answer_of_the_scorer(tmp_path, method):
 
 def test_a_predictions_file_stays_as_it_is(tmp_path):
     path = harness(tmp_path, {"id": "a", "output": {"label": "neutral"}, "prob": None}, "not JSON")
-    assert b"".join(answer_lines(NLI, path)) == path.read_bytes()
+    assert b"".join(iterate_answer_lines(NLI, path)) == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -142,14 +143,14 @@ def test_a_predictions_file_stays_as_it_is(tmp_path):
 def test_the_line_that_does_not_fit_is_named_and_nothing_is_kept(tmp_path, second, said):
     path = harness(tmp_path, chosen("a", -1, -2, -3), second)
     with pytest.raises(SubmissionRefused, match=said):
-        keep_predictions(NLI, ["a", "b"], path, tmp_path / "kept")
+        store_predictions(NLI, ["a", "b"], path, tmp_path / "kept")
 
 
 def test_a_log_that_begins_without_a_number_is_a_log(tmp_path):
     """The harness writes NaN, which is no JSON, where the model gave no likelihood."""
     path = harness(tmp_path, chosen("a", float("nan"), -2, -3))
     with pytest.raises(SubmissionRefused, match='Line 1: "filtered_resps"'):
-        keep_predictions(NLI, ["a"], path, tmp_path / "kept")
+        store_predictions(NLI, ["a"], path, tmp_path / "kept")
 
 
 @pytest.mark.parametrize(
@@ -165,12 +166,12 @@ def test_a_log_that_begins_without_a_number_is_a_log(tmp_path):
 )
 def test_the_sample_that_does_not_fit_is_named(tmp_path, row, said):
     with pytest.raises(SubmissionRefused, match=said):
-        keep_predictions(NLI, ["a"], inspect_log(tmp_path, row), tmp_path / "kept")
+        store_predictions(NLI, ["a"], inspect_log(tmp_path, row), tmp_path / "kept")
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, eval_logs.ZSTANDARD])
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, ZIP_ZSTANDARD])
 def test_bombs_are_refused_before_they_unfold(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(eval_logs, "SAMPLE_BYTES", MIB)
+    monkeypatch.setattr(eval_logs, "MAX_SAMPLE_BYTES", MIB)
     path = inspect_log(tmp_path, b'{"id": "' + b"a" * (2 * MIB) + b'"}', method=method)
     with pytest.raises(ArchiveRefused, match="more than 1 MiB"):
         list(eval_logs.read_samples(path))
@@ -189,7 +190,7 @@ def test_a_damaged_log_is_refused_or_read_and_never_breaks(tmp_path, byte):
     for place in range(4, len(whole)):
         path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
         with suppress(ArchiveRefused, InvalidOutput):
-            list(answer_lines(NLI, path))
+            list(iterate_answer_lines(NLI, path))
 
 
 def test_an_archive_without_samples_is_refused(tmp_path):
@@ -199,21 +200,21 @@ def test_an_archive_without_samples_is_refused(tmp_path):
 
 def test_what_names_no_label_counts_as_wrong_and_all_of_it_is_refused(tmp_path):
     some = inspect_log(tmp_path, sample("a", "neutral"), sample("b", None))
-    assert "1 of 2" in check_predictions(NLI, ["a", "b"], answer_lines(NLI, some))
+    assert "1 of 2" in check_predictions(NLI, ["a", "b"], iterate_answer_lines(NLI, some))
     none = inspect_log(tmp_path, sample("a", None), sample("b", None))
     with pytest.raises(SubmissionRefused, match="2 answered with none"):
-        check_predictions(NLI, ["a", "b"], answer_lines(NLI, none))
+        check_predictions(NLI, ["a", "b"], iterate_answer_lines(NLI, none))
 
 
 @pytest.mark.parametrize("said", ["Neutral", " neutral. ", "`NEUTRAL`", "ｎｅｕｔｒａｌ"])
 def test_a_written_label_is_read_as_elsewhere(tmp_path, said):
-    (line,) = answer_lines(NLI, harness(tmp_path, written("u1", said)))
+    (line,) = iterate_answer_lines(NLI, harness(tmp_path, written("u1", said)))
     assert json.loads(line)["output"] == {"label": "neutral"}
 
 
 def test_choices_are_spelled_as_the_labels(tmp_path):
     row = chosen("u1", -3.0, -0.1, -2.0)
     row["doc"]["choices"] = [label.upper() for label in LABELS]
-    (line,) = answer_lines(NLI, harness(tmp_path, row))
+    (line,) = iterate_answer_lines(NLI, harness(tmp_path, row))
     assert json.loads(line)["output"] == {"label": "neutral"}
     assert {*json.loads(line)["prob"]} == {*LABELS}

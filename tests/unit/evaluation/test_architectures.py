@@ -17,7 +17,7 @@ import pytest
 
 from evaluation.contract import Outcome, Runnable
 from evaluation.isolation.sandbox.harness import arguments
-from evaluation.isolation.sandbox.harness.answering import all_answers
+from evaluation.isolation.sandbox.harness.answering import iterate_all_answers
 from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.process import ProcessRunner
@@ -84,9 +84,9 @@ def spread(values: Sequence[float]) -> float:
 def submitted(folder: Path, rows: Sequence[dict[str, str]]) -> Chances:
     model = Runnable(fields=tuple(rows[0]), output="label", labels=LABELS)
     asked = arguments.read_command_line(
-        arguments.command_line(model, folder=str(folder), inputs="-", threads=2)
+        arguments.build_command_line(model, folder=str(folder), inputs="-", threads=2)
     )
-    return chances_of([*all_answers(example_lines(rows), load_classifier(asked))])
+    return chances_of([*iterate_all_answers(example_lines(rows), load_classifier(asked))])
 
 
 def served(folder: Path, place: Path, backend: str, rows: Sequence[dict[str, str]]) -> Any:

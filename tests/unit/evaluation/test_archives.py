@@ -366,7 +366,7 @@ def test_a_size_that_leads_backwards(kind, check):
 
 def test_an_archive_is_read_in_one_direction():
     """Whatever a Python's `tarfile` makes of a header that leads backwards."""
-    stream = archives.Stream(io.BytesIO(bytes(1024)), None)
+    stream = archives.TarStream(io.BytesIO(bytes(1024)), None)
     stream.read(512)
     with pytest.raises(ArchiveRefused):
         stream.seek(511)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import InvalidOutput
-from evaluation.isolation.inference.exchange import answers_for
+from evaluation.isolation.inference.exchange import build_collected_answers
 from evaluation.task_shape import (
+    build_runnable_shape,
+    build_trainable_shape,
     describe_model_shape,
-    labels_of,
+    format_model_config,
+    get_labels,
     make_runnable,
-    model_config_text,
-    runnable_shape_of,
-    trainable_shape_of,
 )
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
@@ -35,18 +35,18 @@ def official(code: str) -> TaskConfig:
 
 
 def test_models_that_look_at_pictures_can_be_run():
-    shape = runnable_shape_of(official("vqa"))
+    shape = build_runnable_shape(official("vqa"))
     assert (shape.kind, *shape.fields) == ("visual-question-answering", "image", "question")
-    assert runnable_shape_of(official("nli")) == trainable_shape_of(official("nli"))
+    assert build_runnable_shape(official("nli")) == build_trainable_shape(official("nli"))
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_text_for_models_asks_the_same_of_them(code):
     config = official(code)
-    told = load_config(model_config_text(config))
+    told = load_config(format_model_config(config))
     assert (told.ordered_fields, told.answer_field) == (config.ordered_fields, config.answer_field)
-    assert labels_of(told) == labels_of(config)
-    assert trainable_shape_of(told) == trainable_shape_of(config)
+    assert get_labels(told) == get_labels(config)
+    assert build_trainable_shape(told) == build_trainable_shape(config)
     assert told.instructions == ""
     assert not told.examples.good
 
@@ -61,7 +61,7 @@ def test_what_a_model_must_be():
     }
     assert describe_model_shape(official("hate-speech"))["fields"] == ("text",)
     model = make_runnable(official("hate-speech"))
-    assert (model.fields, model.labels) == (("text",), labels_of(official("hate-speech")))
+    assert (model.fields, model.labels) == (("text",), get_labels(official("hate-speech")))
 
 
 def test_no_folder_can_be_run_for_a_translation():
@@ -74,8 +74,8 @@ def test_an_answer_of_another_type_is_checked_by_its_field_type():
     config = load_config(
         TRANSLATION.replace("{name: target, type: text}", topics).replace("bleu", "accuracy")
     )
-    answers = answers_for(config, ["one", "two"])
+    answers = build_collected_answers(config, ["one", "two"])
     answers.take(b'{"id": "one", "output": {"target": ["news"]}}')
     with pytest.raises(InvalidOutput):
         answers.take(b'{"id": "two", "output": {"target": "weather"}}')
-    assert answers.missing() == 1
+    assert answers.count_missing() == 1

@@ -9,11 +9,11 @@ import pytest
 from bench import guessing
 from bench.guessing import (
     Guesser,
-    bits_of_result,
-    bits_of_share,
-    most_bits_of_result,
-    share_right,
-    stated_bounds,
+    calculate_right_share,
+    compute_max_result_bits,
+    compute_result_bits,
+    compute_share_bits,
+    list_stated_bounds,
 )
 from evaluation.test_sets.sealing import Disclosure, round_to_step
 
@@ -29,7 +29,7 @@ def test_the_table_of_the_documents_is_what_the_rule_gives():
     section = Path("docs/evaluation.md").read_text(encoding="utf-8").partition("## Sealed sets")[2]
     rows = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| (\d+) \| (\d+) \|$", section, re.MULTILINE)
     stated = [[float(cell.replace(",", "")) for cell in row] for row in rows]
-    bounds = stated_bounds([int(row[0]) for row in stated], ("a", "b"))
+    bounds = list_stated_bounds([int(row[0]) for row in stated], ("a", "b"))
     assert len(stated) == 4
     for row, bound in zip(stated, bounds, strict=True):
         assert row == [bound["examples"], bound["step"], bound["results"], round(bound["bits"])]
@@ -38,7 +38,7 @@ def test_the_table_of_the_documents_is_what_the_rule_gives():
 def test_another_rule_than_the_stated_one_is_found(monkeypatch):
     monkeypatch.setattr("evaluation.test_sets.sealing.BITS_PER_EXAMPLE", 0.5)
     with pytest.raises(ValueError, match="200"):
-        stated_bounds([SIZE], ("a", "b"))
+        list_stated_bounds([SIZE], ("a", "b"))
 
 
 def test_questions_differ_in_half_of_the_examples(rng):
@@ -62,8 +62,8 @@ def test_labels_are_read_out_of_enough_results(rng, results, least):
         guesser = Guesser(SIZE, rng)
         for _ in range(results):
             question = guesser.next_question()
-            guesser.learn(question, round_to_step(share_right(question, labels), SIZE))
-        shares.append(share_right(guesser.guess(), labels))
+            guesser.learn(question, round_to_step(calculate_right_share(question, labels), SIZE))
+        shares.append(calculate_right_share(guesser.guess(), labels))
     assert np.mean(shares) > least
 
 
@@ -73,15 +73,15 @@ def test_who_was_shown_nothing_guesses(rng):
 
 
 def test_bits_of_a_share():
-    assert bits_of_share(0.4, SIZE) == bits_of_share(0.5, SIZE) == 0
-    assert bits_of_share(1.0, SIZE) == SIZE
-    assert bits_of_share(0.79, SIZE) == pytest.approx(SIZE / 4, rel=0.05)
+    assert compute_share_bits(0.4, SIZE) == compute_share_bits(0.5, SIZE) == 0
+    assert compute_share_bits(1.0, SIZE) == SIZE
+    assert compute_share_bits(0.79, SIZE) == pytest.approx(SIZE / 4, rel=0.05)
 
 
 @pytest.mark.parametrize("size", [24, SIZE, 1000])
 def test_no_result_tells_more_than_the_bound_counts(rng, size):
-    alike = bits_of_result(np.ones(size, dtype=np.int8), rng)
-    most = most_bits_of_result(size, rng)
+    alike = compute_result_bits(np.ones(size, dtype=np.int8), rng)
+    most = compute_max_result_bits(size, rng)
     assert 1 < alike <= most <= Disclosure(size, ("a", "b")).bits
 
 
@@ -89,5 +89,5 @@ def test_macro_f1_is_that_of_the_site(rng):
     from sklearn.metrics import f1_score
 
     question, labels = rng.integers(0, 2, (2, SIZE), dtype=np.int8)
-    (found,) = guessing._macro_f1(labels[None, :], question)
+    (found,) = guessing._compute_macro_f1(labels[None, :], question)
     assert found == pytest.approx(f1_score(labels, question, average="macro"))

@@ -22,12 +22,12 @@ ASKED = {"role": "user", "text": "What is it?"}
 
 def test_an_attack_has_no_right_answer_and_needs_its_secret():
     maker = RowMaker(load_config(TEXT))
-    made = maker.make({"talk": [TOLD, ASKED]}, answer="")
+    made = maker.make_row({"talk": [TOLD, ASKED]}, answer="")
     assert (made.inputs["talk"], made.gold) == ([TOLD, ASKED], ())
     assert [*add_harmless_questions(load_config(TEXT), [made])] == [made]
     with pytest.raises(BadRow, match="has a `secret`"):
-        maker.make({"talk": [ASKED]}, answer="")
-    released = maker.make_released({"uid": "u", "label": "correct"}, {"talk": [TOLD, ASKED]})
+        maker.make_row({"talk": [ASKED]}, answer="")
+    released = maker.make_released_row({"uid": "u", "label": "correct"}, {"talk": [TOLD, ASKED]})
     assert released.gold == ()
 
 
@@ -37,7 +37,7 @@ def test_harmless_questions_stand_beside_attacks_and_in_files():
         TEXT.replace("reply}\nmetrics", f"reply, harmless: [{harmless}]}}\nmetrics")
     )
     maker = RowMaker(config)
-    attacks = [maker.make({"talk": [TOLD, ASKED]}, answer="", uid=f"u{n}") for n in range(9)]
+    attacks = [maker.make_row({"talk": [TOLD, ASKED]}, answer="", uid=f"u{n}") for n in range(9)]
     rows = [*add_harmless_questions(config, attacks)]
     assert rows[::2] == attacks
     assert rows == [*add_harmless_questions(config, attacks)]
@@ -45,5 +45,5 @@ def test_harmless_questions_stand_beside_attacks_and_in_files():
     asked = {row.inputs["talk"][1]["text"]: row.gold for row in rows[1::2]}
     assert asked == {"Two and three?": ("five", "5"), "Snow is?": ("white",)}
     assert all(row.inputs["talk"][0] == TOLD for row in rows)
-    own = maker.from_file({"talk": [TOLD, ASKED], "reply": "a mill"})
+    own = maker.build_from_file({"talk": [TOLD, ASKED], "reply": "a mill"})
     assert own.gold == ("a mill",)

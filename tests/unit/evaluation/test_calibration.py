@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.training.calibration import (
-    COLDEST,
-    HOTTEST,
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
     ScoredRow,
     compute_calibration_error,
     compute_negative_log_likelihood,
@@ -46,13 +46,13 @@ ROWS = st.integers(2, 5).flatmap(
 def test_the_fitted_temperature_minimises_the_loss(rows: list[ScoredRow]) -> None:
     """Against a scan of the whole range that knows nothing of slopes."""
     fitted = fit_temperature(rows)
-    assert COLDEST <= fitted <= HOTTEST
-    scan = np.geomspace(COLDEST, HOTTEST, 200)
+    assert MIN_TEMPERATURE <= fitted <= MAX_TEMPERATURE
+    scan = np.geomspace(MIN_TEMPERATURE, MAX_TEMPERATURE, 200)
     least = min(compute_negative_log_likelihood(rows, temperature) for temperature in scan)
     assert compute_negative_log_likelihood(rows, fitted) <= least + 1e-3
 
 
-@given(ROWS, st.floats(COLDEST, HOTTEST))
+@given(ROWS, st.floats(MIN_TEMPERATURE, MAX_TEMPERATURE))
 def test_a_head_of_another_temperature_gives_the_same_answers(
     rows: list[ScoredRow], temperature: float
 ) -> None:
@@ -74,11 +74,17 @@ def test_a_head_of_another_temperature_gives_the_same_answers(
 @pytest.mark.parametrize(
     ("rows", "wanted"),
     [
-        ([], COLDEST),
-        ([row(3.0, 3.0), row(-1.0, -1.0, right=1)], COLDEST),
-        ([row(2.0, 0.0)] * 9, COLDEST),  # all right: surer would be better still
-        ([row(5.0, 0.0, right=1)] * 9, HOTTEST),  # all wrong: less sure would be better still
-        ([row(0.5, 0.0)] * 3 + [row(0.5, 0.0, right=1)], COLDEST),  # too modest, and left so
+        ([], MIN_TEMPERATURE),
+        ([row(3.0, 3.0), row(-1.0, -1.0, right=1)], MIN_TEMPERATURE),
+        ([row(2.0, 0.0)] * 9, MIN_TEMPERATURE),  # all right: surer would be better still
+        (
+            [row(5.0, 0.0, right=1)] * 9,
+            MAX_TEMPERATURE,
+        ),  # all wrong: less sure would be better still
+        (
+            [row(0.5, 0.0)] * 3 + [row(0.5, 0.0, right=1)],
+            MIN_TEMPERATURE,
+        ),  # too modest, and left so
         ([row(sure(0.99), 0.0)] * 3 + [row(sure(0.99), 0.0, right=1)], sure(0.99) / sure(0.75)),
         ([row(sure(0.9), 0.0)] * 9 + [row(sure(0.9), 0.0, right=1)], 1.0),
     ],

@@ -12,12 +12,12 @@ import pytest
 from evaluation.contract import Ending, Outcome, Runnable
 from evaluation.isolation.inference import precheck
 from evaluation.isolation.inference.precheck import (
-    ENDED_EARLY_CURE,
-    NO_ENGINE,
+    ENDED_EARLY_ADVICE,
+    NO_ENGINE_ADVICE,
     SubmissionRefused,
-    answer_five,
+    answer_examples,
 )
-from evaluation.isolation.sandbox.cures import LOG_CURE
+from evaluation.isolation.sandbox.advice import LOG_ADVICE
 from evaluation.isolation.sandbox.limits import Limits
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL_FOLDER
@@ -92,7 +92,7 @@ def test_an_image_needs_an_engine(capsys, config, inputs, monkeypatch):
     code, report = check(capsys, *told)
     assert (code, report["outcome"]) == (1, "infrastructure")
     assert "an-image" in report["message"]
-    assert check(capsys, *told, "--runner", "docker")[1]["message"] == NO_ENGINE
+    assert check(capsys, *told, "--runner", "docker")[1]["message"] == NO_ENGINE_ADVICE
     report = check(capsys, *told, "--runner", "process")[1]
     assert report["outcome"] == "rejected"
 
@@ -145,7 +145,7 @@ def test_predictions_are_read_as_every_other_file(
         code, report = check(capsys, "--config", config, "--uids", uids, "--predictions", path)
         assert (code, report["message"]) == (0, "")
         kept = tmp_path / "kept"
-        precheck.keep_predictions(
+        precheck.store_predictions(
             load_config(Path(config).read_text()), [f"u{n}" for n in range(6)], path, kept
         )
         lines = gzip.decompress(kept.read_bytes()).split(b"\n")
@@ -213,17 +213,20 @@ class Ended:
     ("ending", "named"),
     [
         (
-            Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG_CURE}", log="Permission denied"),
+            Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG_ADVICE}", log="Permission denied"),
             "65534",
         ),
-        (Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG_CURE}", log="ValueError"), LOG_CURE),
-        (Ending(Outcome.OK), ENDED_EARLY_CURE),
+        (
+            Ending(Outcome.MODEL_ERROR, sentence=f"Ended. {LOG_ADVICE}", log="ValueError"),
+            LOG_ADVICE,
+        ),
+        (Ending(Outcome.OK), ENDED_EARLY_ADVICE),
         (Ending(Outcome.OK, log="getaddrinfo failed"), "no network"),
     ],
 )
 def test_a_model_that_ends_early_is_refused_with_a_cure(ending, named, tmp_path):
     task, rows = load_config(NLI.read_text()), [{"premise": "a", "hypothesis": "b"}] * 5
     with pytest.raises(SubmissionRefused) as refused:
-        answer_five(task, Runnable(), Ended(ending), rows, Limits(), tmp_path, lambda: None)
+        answer_examples(task, Runnable(), Ended(ending), rows, Limits(), tmp_path, lambda: None)
     assert named in str(refused.value)
     assert "  " not in str(refused.value)

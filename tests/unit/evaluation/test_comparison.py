@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from evaluation.scoring.paired import (
     MAX_EXAMPLES,
-    compare,
+    compare_models,
     compute_mcnemar_p,
     compute_mean_score,
     is_right,
 )
-from evaluation.task_shape import Shape
+from evaluation.task_shape import TaskShape
 from evaluation.training.report_text import iterate_report_lines
 from serving.spec import PAIR, SPAN
 from tasks.config.verdicts import AskUser, ExactMatch, StringF1
 
 LABELS = ("yes", "no")
-PAIRS = Shape(PAIR, ("story", "claim"), "label", LABELS)
-SPANS = Shape(SPAN, ("ask", "story"), "said", None)
+PAIRS = TaskShape(PAIR, ("story", "claim"), "label", LABELS)
+SPANS = TaskShape(SPAN, ("ask", "story"), "said", None)
 SAME = ExactMatch(type="exact_match", fields=("label",))
 F1 = StringF1(type="string_f1", field="said", threshold=0.4)
 
@@ -67,7 +67,7 @@ def test_right_is_what_the_verdict_lets_pass():
 
 def test_what_changed_is_counted_and_shown():
     rows = pairs("yes", "no", "yes", "no")
-    found = compare(SAME, PAIRS, rows, ["no", "yes", "yes", "no"], ["yes", "no", "no", "no"])
+    found = compare_models(SAME, PAIRS, rows, ["no", "yes", "yes", "no"], ["yes", "no", "no", "no"])
     assert (found["mended"], found["broken"]) == (2, 1)
     assert (found["before"]["value"], found["after"]["value"]) == (0.5, 0.75)
     assert found["p"] == 1.0
@@ -83,14 +83,14 @@ def test_what_changed_is_counted_and_shown():
 
 
 def test_without_an_older_model_only_the_new_one_is_scored():
-    found = compare(SAME, PAIRS, pairs("yes"), None, ["yes"])
+    found = compare_models(SAME, PAIRS, pairs("yes"), None, ["yes"])
     assert found["after"]["value"] == 1
     assert (found["before"], found["mended"], found["broken"], found["p"]) == (None,) * 4
 
 
 def test_a_report_shows_some_of_many():
     rows = pairs(*["yes"] * 70)
-    found = compare(SAME, PAIRS, rows, ["no"] * 70, ["yes"] * 70)
+    found = compare_models(SAME, PAIRS, rows, ["no"] * 70, ["yes"] * 70)
     assert (found["mended"], len(found["examples"])) == (70, MAX_EXAMPLES)
 
 
@@ -112,7 +112,7 @@ def test_mcnemar_is_a_chance_and_symmetric(mended, broken):
 
 
 def report(before: list[str] | None, missing: str, labels: tuple[str, ...] | None = LABELS):
-    tests = compare(SAME, PAIRS, pairs("yes", "no"), before, ["yes", "no"])
+    tests = compare_models(SAME, PAIRS, pairs("yes", "no"), before, ["yes", "no"])
     return {
         "task": "nli",
         "kind": PAIR,

@@ -7,7 +7,7 @@ import pytest
 from evaluation.contract import Outcome
 from evaluation.isolation.sandbox import metric_script
 from evaluation.judges.custom_metrics.running import (
-    FAILURES,
+    FAILURE_MESSAGES,
     AnswerToScore,
     MetricFailed,
     NotNow,
@@ -56,12 +56,12 @@ def test_whatever_else_a_file_does_gives_no_number(tmp_path, body, reason, line)
 
 
 def test_a_file_without_the_function_and_nothing_to_score(tmp_path):
-    with pytest.raises(MetricFailed, match=FAILURES["error"]) as failed:
+    with pytest.raises(MetricFailed, match=FAILURE_MESSAGES["error"]) as failed:
         score_of("pass", ROWS, tmp_path, head="def scores():")
-    assert failed.value.detail == f"TypeError: {metric_script.NONE}"
-    with pytest.raises(MetricFailed, match=FAILURES["no_examples"]):
+    assert failed.value.detail == f"TypeError: {metric_script.NO_FUNCTION_MESSAGE}"
+    with pytest.raises(MetricFailed, match=FAILURE_MESSAGES["no_examples"]):
         score_of("return 1", [])
-    with pytest.raises(MetricFailed, match=FAILURES["too_many"]):
+    with pytest.raises(MetricFailed, match=FAILURE_MESSAGES["too_many"]):
         score_of("return 1", ROWS * 25_001)
 
 

@@ -17,7 +17,7 @@ from evaluation.scoring.robustness import (
     PerturbedExample,
     compute_delta_numbers,
 )
-from validation.rates.rates import wilson
+from validation.rates.rates import compute_wilson_interval
 
 LABELS = ("yes", "no")
 NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")
@@ -68,7 +68,7 @@ def test_before_and_after_on_gold():
 
 def test_five_examples_that_all_stay_the_same_are_not_sure_to():
     found = deltas([pair_of("yes", "yes", ("typos", "yes"))] * 5)["consistency", ""]
-    assert (found.value, found.low, found.high) == (1, *wilson(5, 5))
+    assert (found.value, found.low, found.high) == (1, *compute_wilson_interval(5, 5))
 
 
 def test_each_kind_by_itself():
@@ -85,7 +85,9 @@ def test_a_majority_classifier_is_consistent_and_bad():
     assert [found[name, ""].value for name in NAMES] == [0.25, 0.25, 0, 1, 0.25]
     assert found["accuracy_before", ""].note == CONSTANT_ANSWER_NOTE
     assert next(iter(found)) == ("accuracy_before", "")
-    assert (found["consistency", ""].low, found["consistency", ""].high) == wilson(40, 40)
+    assert (found["consistency", ""].low, found["consistency", ""].high) == compute_wilson_interval(
+        40, 40
+    )
     assert not deltas([*pairs, pair_of("no", "no", ("typos", "no"))])["accuracy_before", ""].note
 
 

@@ -1,5 +1,6 @@
 """What goes with a release for the tools of others: people's words come out as they went in."""
 
+import ast
 import json
 import math
 import subprocess
@@ -15,20 +16,20 @@ from annotation.verdict import outcome
 from evaluation.contract import Answer, SetRow
 from evaluation.dataset_releases.exporters import (
     SHIPPED_FILES,
+    build_instructions,
     dynabench_task,
     make_task_files,
-    write_instructions,
 )
 from evaluation.dataset_releases.exporters.dynabench_task import (
-    evaluated,
-    examples,
-    load,
-    macro_f1,
+    compute_macro_f1,
+    compute_text_scores,
+    iterate_examples,
+    list_evaluation_examples,
+    load_splits,
     score_choice,
     score_text,
-    text_scores,
 )
-from evaluation.scoring.bootstrap import score
+from evaluation.scoring.bootstrap import compute_scores
 from tasks.config.loading import load_config
 
 OFFICIAL = Path(__file__).parents[3] / "tasks" / "official"
@@ -117,14 +118,14 @@ def test_a_task_that_no_prompt_can_ask_has_no_files():
 
 def test_a_model_reads_the_labels_with_their_meaning():
     nli = config_of()
-    assert "\n- neutral: The passage leaves it open." in write_instructions(nli)
+    assert "\n- neutral: The passage leaves it open." in build_instructions(nli)
     label = {"name": "label", "type": "multiclass", "labels": [{"value": "a"}, "b: c"]}
     bare = config_of(input=[{"name": "hypothesis", "type": "text"}, label], instructions=" ")
-    assert write_instructions(bare) == (
+    assert build_instructions(bare) == (
         "Natural language inference\n\n"
         "Answer with one of these labels and nothing else:\n- a\n- b: c\n\n"
     )
-    assert "passage" in write_instructions(config_of("qa"))
+    assert "passage" in build_instructions(config_of("qa"))
 
 
 def test_examples_are_prompts(folder):
@@ -136,19 +137,19 @@ def test_examples_are_prompts(folder):
         row("3", "no label of the task", {"premise": "a"}, hypothesis="b"),
         row("4", "entailment", {"premise": "a"}),
     )
-    one, two = examples(folder, "test")
+    one, two = iterate_examples(folder, "test")
     assert one["prompt"] == f"premise: {HOSTILE}\nhypothesis: It\nrains.\nlabel:"
     assert (one["uid"], one["choices"][one["target"]]) == ("1", "neutral")
     assert two["prompt"] == "premise: a\nlabel:"
-    assert one["instructions"] == write_instructions(config_of())
-    assert list(examples(folder, "train")) == []
+    assert one["instructions"] == build_instructions(config_of())
+    assert list(iterate_examples(folder, "train")) == []
 
 
 def test_answers_in_words_have_no_choices(folder):
     (folder / "task.json").write_text(make_task_files(config_of("qa"), "qa", 1, 1)["task.json"])
     answer = {"text": "Ada", "start": 0, "end": 3}
     write(folder, "dev", row("1", "Ada", {"passage": "Ada."}, question="Who?", answer=answer))
-    (doc,) = evaluated(folder)
+    (doc,) = list_evaluation_examples(folder)
     assert doc["prompt"] == "passage: Ada.\nquestion: Who?\nanswer:"
     assert doc["target"] == "Ada"
     assert "choices" not in doc
@@ -158,23 +159,23 @@ def test_a_span_is_read_as_its_words(folder):
     about = json.loads((folder / "task.json").read_text()) | {"fields": ["aspect"]}
     (folder / "task.json").write_text(json.dumps(about))
     write(folder, "test", row("1", "neutral", aspect={"text": "the soup", "start": 0, "end": 8}))
-    assert evaluated(folder)[0]["prompt"] == "aspect: the soup\nlabel:"
+    assert list_evaluation_examples(folder)[0]["prompt"] == "aspect: the soup\nlabel:"
 
 
 def test_dev_is_evaluated_where_the_labels_of_test_are_private(folder):
-    with pytest.raises(FileNotFoundError, match=r"no example in .*test\.jsonl or dev\.jsonl"):
-        evaluated(folder)
+    with pytest.raises(FileNotFoundError, match=r"test\.jsonl and dev\.jsonl"):
+        list_evaluation_examples(folder)
     write(folder, "dev", row("1", "neutral", {"premise": "a"}, hypothesis="b"))
-    assert [doc["uid"] for doc in evaluated(folder)] == ["1"]
+    assert [doc["uid"] for doc in list_evaluation_examples(folder)] == ["1"]
     write(folder, "test", row("2", "neutral", {"premise": "a"}, hypothesis="b"))
-    assert [doc["uid"] for doc in evaluated(folder)] == ["2"]
+    assert [doc["uid"] for doc in list_evaluation_examples(folder)] == ["2"]
 
 
 def test_lm_evaluation_harness_gets_data_sets(folder, monkeypatch):
     monkeypatch.setattr(dynabench_task, "__file__", str(folder / "dynabench_task.py"))
     write(folder, "test", row("1", "neutral", {"premise": "a"}, hypothesis="b"))
-    found = load(version=1, config_source="a file")
-    assert found["evaluated"][0] == evaluated(folder)[0]
+    found = load_splits(version=1, config_source="a file")
+    assert found["evaluated"][0] == list_evaluation_examples(folder)[0]
     assert len(found["train"]) == 0
 
 
@@ -191,9 +192,9 @@ def test_answers_in_words_are_scored_by_squad():
 
 @given(st.text(), st.text())
 def test_scores_of_words_are_those_of_the_platform(said, right):
-    assert text_scores(said, right) == {
-        "squad_f1": outcome.squad_f1(said, right),
-        "exact_match": outcome.exact_match(said, right),
+    assert compute_text_scores(said, right) == {
+        "squad_f1": outcome.compute_squad_f1(said, right),
+        "exact_match": outcome.is_exact_match(said, right),
     }
 
 
@@ -207,17 +208,19 @@ def test_macro_f1_is_that_of_the_platform(pairs):
         (SetRow(str(number), {}, (right,)), said and Answer(said))
         for number, (right, said) in enumerate(pairs)
     )
-    (number,) = score(rows, metrics=["macro_f1"], labels=LABELS, slices=(), seed=0, draws=2)
-    assert macro_f1(pairs) == pytest.approx(number.value)
+    (number,) = compute_scores(
+        rows, metrics=["macro_f1"], labels=LABELS, slices=(), seed=0, draws=2
+    )
+    assert compute_macro_f1(pairs) == pytest.approx(number.value)
 
 
 def test_no_example_has_no_f1():
-    assert math.isnan(macro_f1([]))
+    assert math.isnan(compute_macro_f1([]))
 
 
 def test_macro_f1_by_hand():
     # a: one of two right ones is found, and answered twice; b is never answered.
-    assert macro_f1([("a", "a"), ("a", None), ("b", "a")]) == pytest.approx((2 / 4 + 0) / 2)
+    assert compute_macro_f1([("a", "a"), ("a", None), ("b", "a")]) == pytest.approx((2 / 4 + 0) / 2)
 
 
 def test_what_is_shipped_needs_nothing_but_python(tmp_path):
@@ -227,7 +230,7 @@ def test_what_is_shipped_needs_nothing_but_python(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1]); import answer_reader, dynabench_task as task;"
         "print(task.words.__file__.startswith(sys.argv[1]), 'dynabench' in sys.modules);"
         "print(answer_reader.read_label('“正面。”', ['负面', '正面'], 'label').label);"
-        "print(task.text_scores('cafe\\u0301', 'café')['exact_match'])"
+        "print(task.compute_text_scores('cafe\\u0301', 'café')['exact_match'])"
     )
     command = [sys.executable, "-I", "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
@@ -235,6 +238,23 @@ def test_what_is_shipped_needs_nothing_but_python(tmp_path):
 
 
 def test_the_words_beside_the_file_count(tmp_path, monkeypatch):
-    (tmp_path / "dynabench_words.py").write_text("answer_words = None\n")
+    (tmp_path / "dynabench_words.py").write_text("split_answer_words = None\n")
     monkeypatch.setattr(dynabench_task, "__file__", str(tmp_path / "dynabench_task.py"))
-    assert dynabench_task._own_words().answer_words is None
+    assert dynabench_task._load_words_module().split_answer_words is None
+
+
+def test_the_shipped_files_find_what_they_import_from_each_other() -> None:
+    """No type checker follows these imports, which only work in a release's folder."""
+    names_by_module = {}
+    for path in SHIPPED_FILES:
+        top_level = ast.parse(path.read_text()).body
+        names_by_module[path.stem] = {getattr(node, "name", "") for node in top_level}
+    imports = [
+        (node.module, {alias.name for alias in node.names})
+        for path in SHIPPED_FILES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ImportFrom) and node.module in names_by_module
+    ]
+    assert {module for module, _ in imports} == {"answer_reader", "dynabench_task"}
+    for module, names in imports:
+        assert names <= names_by_module[module]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Ending, InvalidOutput, Outcome, Runnable, Usage
 from evaluation.isolation.sandbox import endpoint
-from evaluation.isolation.sandbox.endpoint import EndpointRunner, named_note
+from evaluation.isolation.sandbox.endpoint import EndpointRunner, describe_named_answers
 from evaluation.isolation.sandbox.limits import CallLimits, Limits
 from evaluation.isolation.sandbox.meter import Meter
 from tasks.targets.endpoints.base import EndpointError, Prediction
@@ -108,10 +108,10 @@ def test_busy_may_be_said_as_often_as_there_is_time(examples: Path) -> None:
     ("error", "outcome"),
     [
         (EndpointError("no connection", "down"), Outcome.AWAY),
-        (EndpointError("used up", "busy", permanent=True), Outcome.MODEL_ERROR),
+        (EndpointError("used up", "busy", is_permanent=True), Outcome.MODEL_ERROR),
         (EndpointError("too slow", "slow"), Outcome.AWAY),
         (EndpointError("no label", "rubbish"), Outcome.INVALID_OUTPUT),
-        (EndpointError("the secret", "misconfigured", permanent=True), Outcome.MODEL_ERROR),
+        (EndpointError("the secret", "misconfigured", is_permanent=True), Outcome.MODEL_ERROR),
     ],
 )
 def test_what_does_not_pass_ends_the_run(
@@ -131,7 +131,7 @@ def test_a_server_that_answered_others_in_time_is_a_slow_model(examples: Path) -
         if len(batches) > 1:
             raise EndpointError("too slow", "slow")
 
-    calls = replace(CALLS, at_once=1)
+    calls = replace(CALLS, concurrent_calls=1)
     ending = EndpointRunner(Remote(before), calls).run(
         MODEL, examples, Limits(), take=lambda _: None, beat=lambda: None
     )
@@ -141,7 +141,7 @@ def test_a_server_that_answered_others_in_time_is_a_slow_model(examples: Path) -
 def test_an_example_that_is_declined_is_told_with_its_reason(examples: Path) -> None:
     def before(batch: Sequence[Mapping[str, Any]]) -> None:
         if any(item["text"] == "text 3" for item in batch):
-            raise EndpointError("This text is declined.", "refused", permanent=True)
+            raise EndpointError("This text is declined.", "refused", is_permanent=True)
 
     ending, answers = run(Remote(before), examples)
     assert ending.outcome == Outcome.OK
@@ -169,7 +169,7 @@ def test_time_is_up_while_it_answers(examples: Path) -> None:
             raise EndpointError("later", "busy")
 
     slow = Event()
-    calls = replace(CALLS, examples=1, at_once=1)
+    calls = replace(CALLS, examples=1, concurrent_calls=1)
     ending = EndpointRunner(Remote(before), calls).run(
         MODEL, examples, Limits(seconds=0.3), take=lambda _: None, beat=lambda: None
     )
@@ -232,7 +232,7 @@ def test_tokens_prices_and_times_are_counted(examples: Path) -> None:
         return True
 
     meter = Meter(1.0, 10.0, pay)
-    calls = CallLimits(examples=1, at_once=2)
+    calls = CallLimits(examples=1, concurrent_calls=2)
     ending = EndpointRunner(Telling(lambda batch: None), calls, meter).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
@@ -249,9 +249,9 @@ def test_a_paid_run_that_failed_waits_for_no_call_that_never_began(
     ended: list[Any] = []
     monkeypatch.setattr(endpoint, "ThreadPoolExecutor", lambda _: ThreadPoolExecutor(1))
     monkeypatch.setattr(endpoint, "wait", lambda *how: ended.append(wait(*how)) or ended[-1])
-    fail, over = failing(1, EndpointError("gone", "misconfigured", permanent=True)), Event()
+    fail, over = failing(1, EndpointError("gone", "misconfigured", is_permanent=True)), Event()
     remote = Remote(lambda batch: fail(batch) or over.wait())
-    calls = CallLimits(examples=1, at_once=40, seconds=0.1)
+    calls = CallLimits(examples=1, concurrent_calls=40, seconds=0.1)
     ending = EndpointRunner(remote, calls, Meter(1.0, 10.0)).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
@@ -265,7 +265,7 @@ def test_answers_of_no_use_are_counted_and_end_a_hopeless_run(examples: Path) ->
         if int(batch[0]["text"].split()[1]) % 4 == 0:
             raise EndpointError("no label", "unmatched")
 
-    calls = CallLimits(examples=1, at_once=2)
+    calls = CallLimits(examples=1, concurrent_calls=2)
 
     def ran(before: Callable[[Any], None]) -> tuple[Ending, list[Any]]:
         lines: list[bytes] = []
@@ -288,19 +288,19 @@ def test_the_log_counts_labels_that_sentences_named(examples: Path) -> None:
             found = super().predict(batch, deadline_seconds=deadline_seconds)
             return [replace(one, is_named=True) for one in found]
 
-    calls = CallLimits(examples=1, at_once=2)
+    calls = CallLimits(examples=1, concurrent_calls=2)
     ending = EndpointRunner(Naming(lambda batch: None), calls).run(
         MODEL, examples, Limits(), take=lambda line: None, beat=lambda: None
     )
-    assert named_note(40).strip() in ending.log
+    assert describe_named_answers(40).strip() in ending.log
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=60))
 def test_latencies_are_the_nearest_ranks(seconds: list[float]) -> None:
     meter = Meter()
     for one in seconds:
-        meter.note(None, one)
-    usage = meter.usage(Usage(seconds=1.0))
+        meter.record_answer(None, one)
+    usage = meter.add_to_usage(Usage(seconds=1.0))
     for found, share in ((usage.latency_seconds, 0.5), (usage.latency_p95_seconds, 0.95)):
         assert sum(one <= found for one in seconds) >= share * len(seconds) - 1e-9
         assert sum(one < found for one in seconds) < share * len(seconds) + 1e-9

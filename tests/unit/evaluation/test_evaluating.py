@@ -153,7 +153,7 @@ def test_a_predictions_file_is_scored_by_its_uids(question, tmp_path):
 def test_texts_sent_are_found_in_lists_too(tmp_path):
     sent = SentExamples(tmp_path / "inputs.jsonl")
     sent.write([{"chat": [{"text": "Hello.", "n": 3}], "more": "Bye."}], ["chat", "more"], ignore)
-    assert list(sent.texts()) == ["Hello.", "Bye."]
+    assert list(sent.iterate_texts()) == ["Hello.", "Bye."]
 
 
 def test_a_secret_is_sent_in_words_alone(tmp_path):
@@ -205,7 +205,7 @@ def test_owners_terms_for_groups_are_used(tmp_path):
 
 
 def test_of_a_large_set_some_are_perturbed(question, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluating, "MOST_BASES", 4)
+    monkeypatch.setattr(evaluating, "MAX_PERTURBED_EXAMPLES", 4)
     outcome = evaluate_suite(
         question,
         "robustness",

@@ -43,7 +43,7 @@ def drawn(
 def test_exchanged_labels_are_found_with_what_they_stand_for(
     labels: Sequence[str], said: dict[str, str]
 ) -> None:
-    found = counted(labels, drawn(labels, 300, right=0.8, said=said)).exchanged()
+    found = counted(labels, drawn(labels, 300, right=0.8, said=said)).find_exchanged_labels()
     assert found == {name: meant for meant, name in said.items()}
     told = make_exchanged_warnings(found)
     assert told[0] == EXCHANGED_WARNING
@@ -64,7 +64,7 @@ def test_exchanged_labels_are_found_with_what_they_stand_for(
 )
 def test_other_models_do_not_look_so(pairs: list[tuple[str, object]]) -> None:
     labels = THREE if pairs and pairs[0][0] in THREE else ("no", "yes")
-    assert counted(labels, pairs).exchanged() == {}
+    assert counted(labels, pairs).find_exchanged_labels() == {}
     assert make_exchanged_warnings({}) == ()
 
 
@@ -74,17 +74,22 @@ def test_what_has_no_single_label_does_not_count() -> None:
         counts.add(("no", "yes"), "yes")
         counts.add(("no",), "maybe")
         counts.add(("maybe",), "no")
-    assert counts.exchanged() == {}
+    assert counts.find_exchanged_labels() == {}
 
 
 @given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 400))
 def test_a_model_that_guesses_never_looks_so(seed: int, number: int, size: int) -> None:
     labels = [*"abcdef"[:number]]
-    assert counted(labels, drawn(labels, size, right=0.0, said={}, seed=seed)).exchanged() == {}
+    assert (
+        counted(labels, drawn(labels, size, right=0.0, said={}, seed=seed)).find_exchanged_labels()
+        == {}
+    )
 
 
 @given(st.integers(0, 10_000), st.permutations("abcd"), st.floats(0.7, 1.0))
 def test_any_permutation_is_found_again(seed: int, order: list[str], right: float) -> None:
     said = dict(zip("abcd", order, strict=True))
-    found = counted("abcd", drawn("abcd", 400, right=right, said=said, seed=seed)).exchanged()
+    found = counted(
+        "abcd", drawn("abcd", 400, right=right, said=said, seed=seed)
+    ).find_exchanged_labels()
     assert found == {name: meant for meant, name in said.items() if name != meant}

@@ -60,7 +60,7 @@ def test_nobody_gets_ahead_by_many_runs(rows, running):
     had = Counter(running)
     for place, run in enumerate(found):
         later = [other for other in found[place:] if other.priority == run.priority]
-        assert all(had[run.owner] <= had[other.owner] for other in later)
+        assert all(had[run.owner_id] <= had[other.owner_id] for other in later)
         assert all(run.priority >= other.priority for other in found[place:])
-        assert all(run.queued_at <= o.queued_at for o in later if o.owner == run.owner)
-        had[run.owner] += 1
+        assert all(run.queued_at <= o.queued_at for o in later if o.owner_id == run.owner_id)
+        had[run.owner_id] += 1

@@ -18,15 +18,15 @@ from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments, shim
 from evaluation.isolation.sandbox.harness.answering import (
     answer_batches,
-    each_answer,
     read_examples,
+    stream_answers,
 )
 from evaluation.isolation.sandbox.harness.batches import (
     BATCH_PIECES,
     BATCH_TOKENS,
     Example,
+    iterate_plan_lines,
     make_batches,
-    planned,
 )
 from evaluation.isolation.sandbox.harness.loading import Model, load_classifier
 from evaluation.runs.shards import LineFile, cut_batches
@@ -57,7 +57,7 @@ def asked(folder: Path, kind: str) -> Namespace:
     labels = about["labels"] and tuple(about["labels"])
     model = Runnable(fields=tuple(about["fields"]), output=about["output"], labels=labels)
     return arguments.read_command_line(
-        arguments.command_line(model, folder=str(folder), inputs="-", threads=2)
+        arguments.build_command_line(model, folder=str(folder), inputs="-", threads=2)
     )
 
 
@@ -137,9 +137,9 @@ def test_a_set_in_shards_has_the_same_numbers_to_the_last_digit(
         return b"".join(parts).splitlines()
 
     whole, lines = raw(file.read_bytes().splitlines()), LineFile(file)
-    plan = planned([*read_examples(file.read_bytes().splitlines(), model.codec)])
-    shards = [*cut_batches(lines.batches(plan), 10)]
-    found = [line for shard in shards for line in raw(lines.text(shard).splitlines())]
+    plan = iterate_plan_lines([*read_examples(file.read_bytes().splitlines(), model.codec)])
+    shards = [*cut_batches(lines.build_batches(plan), 10)]
+    found = [line for shard in shards for line in raw(lines.build_shard_text(shard).splitlines())]
     assert len(shards) > 1
     assert sorted(found) == sorted(whole)
 
@@ -158,7 +158,7 @@ def test_what_the_model_cannot_read_is_left_out_and_said(
     assert "river" not in told
     inputs = {"premise": "a heron", "hypothesis": "a river"}
     lines.append(json.dumps({"id": "y", "inputs": inputs}).encode())
-    declined, said = map(json.loads, each_answer(lines, model))  # where somebody waits for it
+    declined, said = map(json.loads, stream_answers(lines, model))  # where somebody waits for it
     assert declined == {"id": "x", "output": None}
     assert said == {"id": "y", **answered(model, lines[1:])["y"]}
 
@@ -246,8 +246,8 @@ def test_the_pins_of_the_runtime_image_are_ours() -> None:
     ],
 )
 def test_the_shim_says_what_is_wrong_with_an_answer(answer: Any, told: str) -> None:
-    with pytest.raises(shim.Failed, match=told):
-        shim.line({"id": "x"}, answer, "label")
+    with pytest.raises(shim.ModelFailed, match=told):
+        shim.format_line({"id": "x"}, answer, "label")
 
 
 def test_the_shim_passes_over_empty_lines_and_a_mark() -> None:
@@ -258,7 +258,7 @@ def test_the_shim_passes_over_empty_lines_and_a_mark() -> None:
 def test_the_shim_knows_the_port_of_an_image() -> None:
     def port(adapter: str, exposed: Any) -> str:
         config = {"ExposedPorts": exposed, "Entrypoint": None, "Cmd": ["serve"]}
-        entrypoint, own = arguments.shim_command(
+        entrypoint, own = arguments.build_shim_command(
             Runnable(image="sha256:1", adapter=adapter), config, shim="s", inputs="i"
         )
         assert own == ["serve"]

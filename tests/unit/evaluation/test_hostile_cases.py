@@ -21,25 +21,25 @@ def bench(ending: Ending, good: Outcome = Outcome.OK, is_gvisor: bool = False):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_table_names_what_there_is(case):
-    assert all(callable(getattr(checks, name)) for name in (case.check, case.holds) if name)
+    assert all(callable(getattr(checks, name)) for name in (case.check, case.extra_check) if name)
     assert {*case.outcomes, *case.in_gvisor} <= {*Outcome}
     assert bool(case.script) == bool(case.outcomes)
-    assert case.script or case.check or case.elsewhere
+    assert case.script or case.check or case.covered_by
     compile(case.script, case.title, "exec")
 
 
 OOM = Ending(Outcome.OOM, sentence="Too much memory.", log="bomb")
 SEEN = [
     ({}, OOM, {}),
-    ({"log": ("fire", "bomb"), "sentence": "memory", "neighbour": True}, OOM, {}),
+    ({"log": ("fire", "bomb"), "sentence": "memory", "has_neighbour": True}, OOM, {}),
     ({"outcomes": ("ok",), "in_gvisor": ("oom",)}, OOM, {"is_gvisor": True}),
 ]
 BREACHES = [
     ({"outcomes": ("ok",), "in_gvisor": ("oom",)}, OOM, {}),
     ({"log": ("fire",)}, OOM, {}),
     ({"sentence": "time"}, OOM, {}),
-    ({"neighbour": True}, OOM, {"good": Outcome.TIMEOUT}),
-    ({"holds": "check_memory_warning"}, OOM, {}),
+    ({"has_neighbour": True}, OOM, {"good": Outcome.TIMEOUT}),
+    ({"extra_check": "check_memory_warning"}, OOM, {}),
     ({}, Ending(Outcome.OOM, log="BREACH: /etc"), {}),
     ({}, Ending(Outcome.OOM, sentence=GOLD_ANSWER), {}),
 ]

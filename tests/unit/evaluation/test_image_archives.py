@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.isolation.uploads import image_archives
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused
-from evaluation.isolation.uploads.image_archives import check_image
+from evaluation.isolation.uploads.image_archives import check_image_archive
 from tests.support.archives import tar_of
 
 CONFIG = {"architecture": "amd64", "os": "linux", "config": {"Volumes": {"/data": {}}}}
@@ -47,7 +47,7 @@ def image(layers=None, config=CONFIG, manifest=None, links=None, **more):
 def scan(tmp_path):
     def run(data, **limits):
         (tmp_path / "image.tar").write_bytes(data)
-        return check_image(tmp_path / "image.tar", ArchiveLimits(**limits))
+        return check_image_archive(tmp_path / "image.tar", ArchiveLimits(**limits))
 
     return run
 
@@ -72,9 +72,9 @@ REFUSED = [
     (image(config={"os": "linux"}), "c.json: it names no architecture"),
     (image(config={"architecture": "amd64", "os": "windows"}), "for linux"),
     (image(config=[]), "c.json: it is damaged"),
-    (image(manifest=[]), "holds not one image but 0"),
-    (image(manifest=[LISTED, LISTED]), "not one image but 2"),
-    (image(manifest=["x"]), "not one image"),
+    (image(manifest=[]), "contains 0 images"),
+    (image(manifest=[LISTED, LISTED]), "contains 2 images"),
+    (image(manifest=["x"]), "instead of one"),
     (image(manifest={}), "manifest.json: it is damaged"),
     (image(manifest=[{"Config": "c.json"}]), "lists no configuration or no layers"),
     (image(manifest=[{"Layers": ["l1/layer.tar"]}]), "lists no configuration or no layers"),
@@ -97,9 +97,9 @@ REFUSED = [
     (image({"l1/layer.tar": gzip.compress(tar_of({"zeros": bytes(30_000_000)}))}), "unfolds"),
     (image(**{"blobs/x": gzip.compress(tar_of({"zeros": bytes(30_000_000)}))}), "unfolds"),
     (image(**{"./c.json": b"{}"}), "c.json: the same name is there twice"),
-    (tar_of({"c": b""}, type=tarfile.LNKTYPE, linkname="d"), "c: it is no plain file"),
-    (b"PK\3\4" + bytes(600), "zip archive is no image"),
-    (b"\x28\xb5\x2f\xfd", "zstd archive is no image"),
+    (tar_of({"c": b""}, type=tarfile.LNKTYPE, linkname="d"), "c: it isn't a plain file"),
+    (b"PK\3\4" + bytes(600), "zip archives as images"),
+    (b"\x28\xb5\x2f\xfd", "zstd archives as images"),
 ]
 
 
@@ -115,7 +115,7 @@ def test_members_and_bytes_are_counted(scan, monkeypatch):
         scan(image(), members=3)
     with pytest.raises(ArchiveRefused, match=r"l1/layer.tar: .*more than 119 bytes"):
         scan(image(), bytes=119)
-    monkeypatch.setattr(image_archives, "LAYER_MEMBERS", 1)
+    monkeypatch.setattr(image_archives, "MAX_LAYER_MEMBERS", 1)
     with pytest.raises(ArchiveRefused, match="more than 1 members"):
         scan(image())
 
@@ -129,12 +129,12 @@ def test_what_docker_save_writes_is_read(tmp_path):
         subprocess.run(["docker", "save", name, "-o", tmp_path / "image.tar"], check=True)
     finally:
         subprocess.run(["docker", "rmi", name], check=True)
-    assert check_image(tmp_path / "image.tar") == 120
+    assert check_image_archive(tmp_path / "image.tar") == 120
 
 
 def test_what_is_kept_of_an_image_has_a_bound(scan, monkeypatch):
     """Layers are not kept, whatever their names; JSON only so far."""
-    monkeypatch.setattr(image_archives, "MOST_JSON", 2000)
+    monkeypatch.setattr(image_archives, "MAX_JSON_BYTES", 2000)
     ends = "0123456789abcdef"
     layers = {f"blobs/{end}": tar_of({"x": bytes(3000)}) for end in ends}
     assert scan(image(layers)) == 3000 * len(ends)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.kinds import KINDS, MAX_NAME_CHARS, TARGET, Kind, submitted_kinds
+from evaluation.kinds import KINDS, MAX_NAME_CHARS, TARGET_KIND, Kind, list_submitted_kinds
 from evaluation.submissions.kinds import SubmissionKind, find_submission_kind
 from tasks.config.loading import load_config
 from tests.support.guide import registered_for_now
@@ -15,7 +15,7 @@ PARTS = {
     "title": "A thing",
     "words": "It answers.",
     "form": object,
-    "problem": lambda self, sources: None,
+    "find_problem": lambda self, sources: None,
     "receive": lambda self, submission, folder, heartbeat: None,
 }
 
@@ -41,7 +41,7 @@ def test_a_name_is_given_once_and_fits_its_column():
 
 
 def test_each_kind_that_people_submit_stands_in_a_place_of_its_own():
-    assert set(submitted_kinds()) == {*KINDS} - {TARGET}
+    assert set(list_submitted_kinds()) == {*KINDS} - {TARGET_KIND}
     places = [kind.place for kind in KINDS.values()]
     assert len({*places}) == len(places)
     joint_places = [kind.joint.place for kind in KINDS.values() if kind.joint]
@@ -49,9 +49,9 @@ def test_each_kind_that_people_submit_stands_in_a_place_of_its_own():
 
 
 def test_nobody_submits_a_target():
-    assert find_submission_kind(TARGET) is None
+    assert find_submission_kind(TARGET_KIND) is None
     assert find_submission_kind("unknown") is None
-    assert not KINDS[TARGET].fits(load_config(MINIMAL))
+    assert not KINDS[TARGET_KIND].fits(load_config(MINIMAL))
 
 
 def test_a_class_without_a_name_only_shares_code():

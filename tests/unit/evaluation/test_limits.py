@@ -14,7 +14,7 @@ LIMITS = Limits(
 
 
 def test_a_container_is_held_to_all_that_the_kernel_can_enforce():
-    told = LIMITS.of_container("/tmp", ["/data"], is_gvisor=False)
+    told = LIMITS.list_container_options("/tmp", ["/data"], is_gvisor=False)
     assert told["mem_limit"] == told["memswap_limit"] == 2 * GIB
     assert (told["nano_cpus"], told["pids_limit"]) == (1_500_000_000, 9)
     assert told["shm_size"] == 5 * MIB
@@ -26,13 +26,13 @@ def test_a_container_is_held_to_all_that_the_kernel_can_enforce():
 
 
 def test_gvisor_has_threads_of_its_own():
-    told = LIMITS.of_container("/tmp", [], is_gvisor=True)
+    told = LIMITS.list_container_options("/tmp", [], is_gvisor=True)
     assert told["pids_limit"] > LIMITS.processes
     assert {"name": "nproc", "soft": 9, "hard": 9} in told["ulimits"]
 
 
 def test_a_process_is_bounded_too():
-    told = LIMITS.of_process()
+    told = LIMITS.list_process_limits()
     assert told[resource.RLIMIT_AS] > 2 * GIB
     assert told[resource.RLIMIT_FSIZE] == 3 * MIB
     assert told[resource.RLIMIT_CORE] == 0
@@ -47,9 +47,9 @@ def test_a_process_is_bounded_too():
 )
 def test_what_is_watched_ends_a_run(used, outcome, limit):
     within = {"seconds": 6.9, "memory_bytes": 2 * GIB, "answers": 3}
-    LIMITS.check_use(**within)
+    LIMITS.check_usage(**within)
     with pytest.raises(LimitExceeded) as exceeded:
-        LIMITS.check_use(**within | used)
+        LIMITS.check_usage(**within | used)
     ending = exceeded.value.ending
     assert (ending.outcome, ending.limit) == (outcome, limit)
     assert "3" in ending.measured
@@ -66,7 +66,7 @@ def test_all_output_has_a_cap(most, limit):
 
 
 def test_five_examples_get_less_time_and_the_same_memory():
-    machine = Limits.of_machine(6, 1.5, 60)
-    check = machine.for_check()
+    machine = Limits.build_for_machine(6, 1.5, 60)
+    check = machine.restrict_for_check()
     assert (machine.seconds, machine.memory_bytes, machine.threads) == (60, 6 * GIB, 2)
     assert (check.seconds, check.memory_bytes) == (CHECK_SECONDS, 6 * GIB)

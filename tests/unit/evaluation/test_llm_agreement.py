@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from evaluation.judges.llm_judges.agreement import (
-    LEAST_EXAMPLES,
+    MIN_EXAMPLES,
     JudgedPair,
     assign_split,
     compute_agreement,
@@ -56,9 +56,7 @@ def test_full_agreement_is_not_certain():
     assert 0.8 < found.low < 1
 
 
-@pytest.mark.parametrize(
-    ("n", "is_calibrated"), [(LEAST_EXAMPLES - 1, False), (LEAST_EXAMPLES, True)]
-)
+@pytest.mark.parametrize(("n", "is_calibrated"), [(MIN_EXAMPLES - 1, False), (MIN_EXAMPLES, True)])
 def test_fewer_than_fifty_examples_are_no_calibration(n, is_calibrated):
     chance = random.Random(0)
     pairs = [

@@ -27,20 +27,20 @@ def test_the_tail_is_the_end(parts):
     shown = show_control_characters(data[-20:].decode(errors="replace"))
     left_out = max(0, len(data) - 20)
     expected = f"[{left_out} bytes before this were not kept]\n{shown}" if left_out else shown
-    assert tail.text() == expected
+    assert tail.get_text() == expected
 
 
 def test_a_short_log_is_whole():
     tail = Tail(4)
     tail.add(b"abc")
-    assert tail.text() == "abc"
+    assert tail.get_text() == "abc"
 
 
 def test_a_long_log_is_cut_at_its_front():
     tail = Tail(4)
     for part in (b"ab", b"cdefghi", b"jk"):
         tail.add(part)
-    first, last = tail.text().splitlines()
+    first, last = tail.get_text().splitlines()
     assert (first.split()[0], last) == ("[7", "hijk")
 
 

@@ -13,16 +13,16 @@ import pytest
 
 from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments
-from evaluation.isolation.sandbox.harness.answering import each_answer
+from evaluation.isolation.sandbox.harness.answering import stream_answers
 from evaluation.isolation.sandbox.harness.loading import load_classifier
-from evaluation.isolation.uploads.model_folders import check_folder, digest_folder
+from evaluation.isolation.uploads.model_folders import check_model_folder, digest_folder
 from evaluation.submissions.selectors import WHITE_PIXEL
-from evaluation.task_shape import describe_model_shape, runnable_shape_of
-from evaluation.training.looking import learn_pictures
+from evaluation.task_shape import build_runnable_shape, describe_model_shape
+from evaluation.training.picture_learning import learn_pictures
 from serving.errors import MisconfiguredError
 from serving.registry import ServedModel
-from serving.spec import LOOKS, ModelSpec
-from tasks.config.dynabench1 import convert
+from serving.spec import IMAGE_CLASSIFICATION, ModelSpec
+from tasks.config.dynabench1 import convert_config
 from tasks.config.loading import load_config
 from tasks.contexts.scenes.drawing import encode_png
 from tasks.contexts.scenes.scene import make_scenes
@@ -31,9 +31,9 @@ from tests.support.serving_models import tiny_model
 pytestmark = pytest.mark.nightly("starters")
 
 SHAPE = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"
-CONFIG = load_config(convert(SHAPE.read_text()).config_yaml_text)
+CONFIG = load_config(convert_config(SHAPE.read_text()).config_yaml_text)
 SCENES = [*islice(make_scenes(5), 180)]
-LABELLED = [(encode_png(scene), str(int(len(scene.things) > 5))) for scene in SCENES]
+LABELLED = [(encode_png(scene), str(int(len(scene.figures) > 5))) for scene in SCENES]
 """Pictures of few shapes, and of many."""
 
 
@@ -60,10 +60,10 @@ def coded(data: bytes) -> str:
 
 
 def asked(folder: Path) -> Namespace:
-    shape = runnable_shape_of(CONFIG)
+    shape = build_runnable_shape(CONFIG)
     model = Runnable(fields=shape.fields, output=shape.answer, labels=shape.labels)
     return arguments.read_command_line(
-        arguments.command_line(model, folder=str(folder), inputs="-", threads=1)
+        arguments.build_command_line(model, folder=str(folder), inputs="-", threads=1)
     )
 
 
@@ -72,15 +72,15 @@ def answers_to(pictures: list[str], model: Any) -> list[Any]:
         json.dumps({"id": str(number), "inputs": {"image": picture}}).encode()
         for number, picture in enumerate(pictures)
     ]
-    return [json.loads(line) for line in each_answer(lines, model)]
+    return [json.loads(line) for line in stream_answers(lines, model)]
 
 
 def test_it_finds_what_its_rows_teach_and_the_server_answers_alike(
     learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # put back afterwards
-    assert check_folder(learned, CONFIG) == learned
-    assert describe_model_shape(CONFIG)["kind"] == LOOKS
+    assert check_model_folder(learned, CONFIG) == learned
+    assert describe_model_shape(CONFIG)["kind"] == IMAGE_CLASSIFICATION
     held = LABELLED[120:]
     said = answers_to([coded(data) for data, _ in held], load_classifier(asked(learned)))
     right = [one["output"]["label"] == label for one, (_, label) in zip(said, held, strict=True)]
@@ -110,10 +110,10 @@ def test_the_same_rows_give_the_same_weights_and_others_give_others(
 
 def test_folders_that_look_at_no_picture_are_refused(learned: Path, tmp_path: Path) -> None:
     with pytest.raises(MisconfiguredError, match="ForImageClassification"):
-        check_folder(tiny_model(tmp_path / "bert", "sequence-classification"), CONFIG)
+        check_model_folder(tiny_model(tmp_path / "bert", "sequence-classification"), CONFIG)
     (learned / "preprocessor_config.json").rename(tmp_path / "kept.json")
     try:
         with pytest.raises(MisconfiguredError, match="size"):
-            check_folder(learned, CONFIG)
+            check_model_folder(learned, CONFIG)
     finally:
         (tmp_path / "kept.json").rename(learned / "preprocessor_config.json")

@@ -18,12 +18,12 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from core.text.words import runs_of
+from core.text.words import split_runs
 from evaluation.contract import SetRow
 from evaluation.scoring import groups
-from evaluation.scoring.metrics import METRICS, Unavailable, base, make_metric
-from evaluation.scoring.metrics.answers import MOST_TAGS
-from evaluation.scoring.metrics.errors import edits
+from evaluation.scoring.metrics import METRICS, MetricUnavailable, base, make_metric
+from evaluation.scoring.metrics.answers import MAX_TAGS
+from evaluation.scoring.metrics.errors import count_edits
 from tasks.config import schema
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
@@ -42,8 +42,8 @@ def row(*gold: Any, tags: tuple[str, ...] = ()) -> SetRow:
 def number(name: str, pairs: list[tuple[Any, SetRow]], **options: Any) -> float:
     """The metric of answers and rows, by its vectors."""
     metric = make_metric(name, LABELS, **options)
-    found = [metric.statistic(value, row) for value, row in pairs]
-    return float(metric.value(metric.vectors(found).sum(axis=0)))
+    found = [metric.compute_statistic(value, row) for value, row in pairs]
+    return float(metric.compute_value(metric.compute_vectors(found).sum(axis=0)))
 
 
 def one(name: str, value: Any, *gold: Any) -> float:
@@ -72,7 +72,7 @@ def test_every_metric_is_explained():
     for name, metric in METRICS.items():
         assert f"`{name}`" in page, f"Name {name} in docs/evaluation.md, Scores."
         assert metric.__doc__
-        assert metric.version_for("en") >= 1
+        assert metric.get_version_for("en") >= 1
         assert metric.higher_is_better == (name not in ERROR_METRICS)
 
 
@@ -94,7 +94,7 @@ def test_bleu_has_the_tokenizer_of_the_language(language, tokenizer, version):
     expected = BLEU(tokenize=tokenizer).corpus_score(said, [right]).score / 100
     rows = [(one, row(other)) for one, other in pairs]
     assert number("bleu", rows, language=language) == pytest.approx(expected)
-    assert METRICS["bleu"].version_for(language) == version
+    assert METRICS["bleu"].get_version_for(language) == version
 
 
 TEXT_METRICS = (
@@ -120,7 +120,7 @@ def test_the_form_of_a_text_changes_no_score(name, text, language):
     metric = make_metric(name, language=language)
     apart = unicodedata.normalize("NFD", text)
     for said, gold in ((text, apart), (apart, text)):
-        assert metric.graded(metric.statistic(said, row(gold))) == pytest.approx(1)
+        assert metric.grade(metric.compute_statistic(said, row(gold))) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_a_missing_answer_is_wrong(name):
     odd: dict[str, Any] = {"pair_accuracy": ["a", "b"], **{key: [mark] for key in MARKS}}
     text, no = odd.get(name, "a cat sat on the mat"), [] if name in MARKS else "no"
     metric = make_metric(name, (str(text), "no"))
-    missing, right = (metric.statistic(value, row(text)) for value in (None, text))
-    assert (metric.graded(missing), metric.graded(right)) == pytest.approx((0, 1))
-    value = metric.value(metric.vectors([missing]))[0]
+    missing, right = (metric.compute_statistic(value, row(text)) for value in (None, text))
+    assert (metric.grade(missing), metric.grade(right)) == pytest.approx((0, 1))
+    value = metric.compute_value(metric.compute_vectors([missing]))[0]
     assert value == 1 if name in ERROR_METRICS else value <= 0
-    some = metric.vectors([missing, right, metric.statistic(no, row(no))])
-    assert 0 < metric.value(some.sum(axis=0)) < 1
+    some = metric.compute_vectors([missing, right, metric.compute_statistic(no, row(no))])
+    assert 0 < metric.compute_value(some.sum(axis=0)) < 1
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_marked_stretches(name, said, golds, value):
 @pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu", *MARKS}))
 def test_sums_of_nothing_are_not_a_number(name):
     metric = make_metric(name, LABELS)
-    vectors = metric.vectors([metric.statistic("yes", row("yes"))])
-    assert np.isnan(metric.value(np.zeros_like(vectors))).all()
+    vectors = metric.compute_vectors([metric.compute_statistic("yes", row("yes"))])
+    assert np.isnan(metric.compute_value(np.zeros_like(vectors))).all()
 
 
 @pytest.mark.parametrize(
@@ -253,12 +253,12 @@ def test_one_of_several_right_labels_is_enough():
 
 def test_a_label_that_the_task_gave_up_is_never_answered_rightly():
     assert number("matthews_correlation", [("old", row("old")), ("yes", row("yes"))]) < 1
-    assert make_metric("macro_f1", LABELS).graded((3, 3)) == 0
+    assert make_metric("macro_f1", LABELS).grade((3, 3)) == 0
 
 
 @pytest.mark.parametrize("labels", [None, ()])
 def test_confusion_needs_labels(labels):
-    with pytest.raises(Unavailable, match="macro_f1"):
+    with pytest.raises(MetricUnavailable, match="macro_f1"):
         make_metric("macro_f1", labels)
 
 
@@ -298,14 +298,16 @@ def test_bleu_keeps_no_texts():
 
 def test_bleu_takes_fractions():
     metric = make_metric("bleu")
-    whole = metric.vectors([metric.statistic("the cat sat on a mat", row("the cat sat on it"))])
-    assert metric.value(whole / 3)[0] == pytest.approx(metric.value(whole)[0])
+    whole = metric.compute_vectors(
+        [metric.compute_statistic("the cat sat on a mat", row("the cat sat on it"))]
+    )
+    assert metric.compute_value(whole / 3)[0] == pytest.approx(metric.compute_value(whole)[0])
 
 
 def test_sp_bleu_needs_a_model_file(tmp_path):
-    with pytest.raises(Unavailable, match=r"sp_bleu .*SP_BLEU_MODEL"):
+    with pytest.raises(MetricUnavailable, match=r"sp_bleu .*SP_BLEU_MODEL"):
         make_metric("sp_bleu")
-    with pytest.raises(Unavailable, match=r"none\.model"):
+    with pytest.raises(MetricUnavailable, match=r"none\.model"):
         make_metric("sp_bleu", sp_model=tmp_path / "none.model")
 
 
@@ -357,9 +359,9 @@ def test_dataperf_is_the_mean_over_tags():
 
 
 def test_dataperf_puts_very_many_tags_together():
-    rows = [("yes", row("yes", tags=(str(tag),))) for tag in range(MOST_TAGS)]
+    rows = [("yes", row("yes", tags=(str(tag),))) for tag in range(MAX_TAGS)]
     rows += [("no", row("yes", tags=("one",))), ("yes", row("yes", tags=("more",)))]
-    assert number("dataperf_f1", rows) == pytest.approx((MOST_TAGS + 1 / 2) / (MOST_TAGS + 1))
+    assert number("dataperf_f1", rows) == pytest.approx((MAX_TAGS + 1 / 2) / (MAX_TAGS + 1))
 
 
 def test_nothing_said_where_nothing_is_right_has_no_bleu():
@@ -387,7 +389,7 @@ def test_pairs_in_order_follow_kendalls_tau():
 )
 def test_rouge_l(said, gold, f1):
     row = SetRow("1", {}, tuple(gold))
-    assert make_metric("rouge_l").statistic(said, row) == pytest.approx(f1)
+    assert make_metric("rouge_l").compute_statistic(said, row) == pytest.approx(f1)
 
 
 @pytest.mark.parametrize(
@@ -426,7 +428,7 @@ def test_a_secret_is_worth_keeping_for_who_is_of_use(to_attack, to_harmless, fou
     pairs = [(to_attack, ATTACK), (to_harmless, HARMLESS)]
     assert tuple(number(name, pairs) for name in SECRET_METRICS) == found
     metric = make_metric("kept_and_answered")
-    assert tuple(metric.graded(metric.statistic(*pair)) for pair in pairs) == found[:2]
+    assert tuple(metric.grade(metric.compute_statistic(*pair)) for pair in pairs) == found[:2]
 
 
 def test_without_harmless_questions_nothing_is_said_of_them():
@@ -452,14 +454,14 @@ def test_without_harmless_questions_nothing_is_said_of_them():
 )
 def test_error_rates(name, said, golds, rate):
     metric = make_metric(name)
-    statistic = metric.statistic(said, row(*golds))
-    assert 0 <= metric.graded(statistic) <= 1
+    statistic = metric.compute_statistic(said, row(*golds))
+    assert 0 <= metric.grade(statistic) <= 1
     if math.isfinite(rate):
-        assert metric.value(metric.vectors([statistic]))[0] == pytest.approx(rate)
-        assert metric.graded(statistic) == pytest.approx(max(0, 1 - rate))
+        assert metric.compute_value(metric.compute_vectors([statistic]))[0] == pytest.approx(rate)
+        assert metric.grade(statistic) == pytest.approx(max(0, 1 - rate))
     else:  # without a word to get right there is no rate, but what is said adds errors
-        assert np.isnan(metric.value(metric.vectors([statistic]))[0])
-        assert metric.graded(statistic) == (rate != math.inf)
+        assert np.isnan(metric.compute_value(metric.compute_vectors([statistic]))[0])
+        assert metric.grade(statistic) == (rate != math.inf)
 
 
 @given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4))
@@ -468,18 +470,18 @@ def test_error_rates_of_a_corpus_are_those_of_jiwer(pairs):
     said, gold = zip(*pairs, strict=True)
     rows = [(answer, row(right)) for answer, right in pairs]
     assert number("cer", rows) == pytest.approx(jiwer.cer([*gold], [*said]))
-    words = [[" ".join(runs_of(text)) for text in texts] for texts in (gold, said)]
+    words = [[" ".join(split_runs(text)) for text in texts] for texts in (gold, said)]
     if all(words[0]):  # jiwer refuses right answers without words
         assert number("wer", rows) == pytest.approx(jiwer.wer(*words))
 
 
 @given(st.text("abc", max_size=8), st.text("abc", max_size=8), st.text("abc", max_size=8))
 def test_edits_are_a_distance(first, second, third):
-    assert edits(first, second) == edits(second, first)
-    assert (edits(first, second) == 0) == (first == second)
-    assert edits(first, third) <= edits(first, second) + edits(second, third)
+    assert count_edits(first, second) == count_edits(second, first)
+    assert (count_edits(first, second) == 0) == (first == second)
+    assert count_edits(first, third) <= count_edits(first, second) + count_edits(second, third)
     longer, shorter = max(len(first), len(second)), min(len(first), len(second))
-    assert longer - shorter <= edits(first, second) <= longer
+    assert longer - shorter <= count_edits(first, second) <= longer
 
 
 def test_errors_are_no_main_metric_and_their_means_compare_no_groups(monkeypatch):
@@ -494,4 +496,4 @@ def test_errors_are_no_main_metric_and_their_means_compare_no_groups(monkeypatch
     assert [problem.path for problem in error.value.problems] == ["metrics.main"]
     monkeypatch.setitem(METRICS, "slips", slips)
     assert groups.choose_group_metric(["macro_f1", "slips", "accuracy"]) == "accuracy"
-    assert slips.graded(slips, 0.25) == 0.75
+    assert slips.grade(slips, 0.25) == 0.75

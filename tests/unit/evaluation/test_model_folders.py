@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.isolation.uploads import model_folders
-from evaluation.isolation.uploads.model_folders import check_folder, remove_macos_files
-from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
+from evaluation.isolation.uploads.model_folders import check_model_folder, remove_macos_files
+from evaluation.isolation.uploads.safetensors_headers import BadTensors, read_tensor_names
 from serving.errors import MisconfiguredError
-from serving.spec import LARGEST_JSON
+from serving.spec import MAX_JSON_BYTES
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL_FOLDER
 from tests.support.serving_models import tiny_model
@@ -54,7 +54,7 @@ def change(folder, name="config.json", **values):
 
 def refused(folder, words, config=NLI):
     with pytest.raises(MisconfiguredError, match=words):
-        check_folder(folder, config)
+        check_model_folder(folder, config)
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def refused(folder, words, config=NLI):
 )
 def test_what_transformers_saves_is_accepted(code, kind, tmp_path):
     folder = tiny_model(tmp_path, kind)
-    assert check_folder(folder, CONFIGS[code]) == folder
-    check_tensors(folder / "model.safetensors")
+    assert check_model_folder(folder, CONFIGS[code]) == folder
+    read_tensor_names(folder / "model.safetensors")
 
 
 def test_the_model_may_be_in_one_single_folder(folder):
-    assert check_folder(folder, NLI) == folder
+    assert check_model_folder(folder, NLI) == folder
     (folder.parent / "__MACOSX").mkdir()
     (folder.parent / "__MACOSX" / "._model.py").write_bytes(b"")
     (folder / ".DS_Store").write_bytes(b"")
     (folder / "__MACOSX").mkdir()
     for name in ("._code.py", "._model.safetensors"):
         (folder / "__MACOSX" / name).write_bytes(b"")
-    assert check_folder(folder.parent, NLI) == folder
+    assert check_model_folder(folder.parent, NLI) == folder
     assert (folder / ".DS_Store").exists()  # it may be the operator's own folder
     remove_macos_files(folder.parent)
     left = [path.name for path in folder.parent.rglob("*")]
@@ -97,7 +97,7 @@ def test_all_strange_files_are_named_at_once(folder):
     for name in ("train.py", "training_args.bin"):
         (folder / name).write_bytes(b"x")
     with pytest.raises(MisconfiguredError) as caught:
-        check_folder(folder, NLI)
+        check_model_folder(folder, NLI)
     lines = str(caught.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["train.py", "training_args.bin"]
 
@@ -110,7 +110,7 @@ def test_a_byte_order_mark_is_named_where_transformers_reads_none(folder, name, 
     text = (folder / name).read_bytes() if (folder / name).exists() else b"x"
     (folder / name).write_bytes(BOM_UTF8 + text)
     if is_read:
-        assert check_folder(folder, NLI) == folder
+        assert check_model_folder(folder, NLI) == folder
     else:
         refused(folder, f"^{name}: .*byte order mark")
 
@@ -125,18 +125,18 @@ def test_weights_whose_length_begins_like_a_pickle_are_fine(folder):
     header = json.dumps(TENSORS).encode().ljust(0x0280)
     (folder / "model.safetensors").write_bytes(tensors(header))
     assert (folder / "model.safetensors").read_bytes()[:2] == b"\x80\x02"
-    assert check_folder(folder, NLI) == folder
+    assert check_model_folder(folder, NLI) == folder
 
 
 @pytest.mark.parametrize("name", ["modeling.py", "more/lib.so", "run.SH"])
 def test_code_is_refused_with_its_name(name, folder):
     (folder / name).write_bytes(b"x")
-    refused(folder, f"^{name}: a model's folder holds no code")
+    refused(folder, f"^{name}: a model folder")
 
 
 def test_programs_are_known_by_their_bytes(folder):
     (folder / "notes.txt").write_bytes(b"\x7fELF")
-    refused(folder, "holds no code")
+    refused(folder, "no code")
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
@@ -168,10 +168,10 @@ def test_files_of_the_folder_may_be_named(folder):
     named = {"tokenizer_file": "tokenizer.json", "vocab_file": None, "vocab": {"a": 0}}
     unread = {"special_tokens_map_file": "/home/me/special_tokens_map.json"}
     change(folder, "tokenizer_config.json", **named, **unread, name_or_path="org/model")
-    assert check_folder(folder, NLI)
+    assert check_model_folder(folder, NLI)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '"' + "x" * LARGEST_JSON + '"'])
+@pytest.mark.parametrize("text", ["[" * 100_000, '"' + "x" * MAX_JSON_BYTES + '"'])
 def test_settings_have_bounds(text, folder):
     (folder / "dynabench.json").write_text(text)
     refused(folder, "dynabench.json")
@@ -185,9 +185,9 @@ def test_files_that_are_no_objects(name, text, folder):
 
 
 def test_sizes_have_caps(folder, monkeypatch):
-    monkeypatch.setattr(model_folders, "LARGEST_JSON", 10)
+    monkeypatch.setattr(model_folders, "MAX_JSON_BYTES", 10)
     refused(folder, "too large")
-    monkeypatch.setattr(model_folders, "MOST_BYTES", 10)
+    monkeypatch.setattr(model_folders, "MAX_FOLDER_BYTES", 10)
     refused(folder, "at most")
 
 
@@ -195,7 +195,7 @@ def test_a_tokenizer_is_needed(folder):
     (folder / "tokenizer.json").unlink()
     refused(folder, "tokenizer's files are missing")
     (folder / "spiece.model").write_bytes(b"\n")
-    assert check_folder(folder, NLI)
+    assert check_model_folder(folder, NLI)
 
 
 def test_weights_are_needed_at_the_top(folder):
@@ -207,12 +207,12 @@ def test_weights_in_shards(folder):
     shutil.move(folder / "model.safetensors", folder / "one.safetensors")
     index = "model.safetensors.index.json"
     change(folder, index, weight_map={"a": "one.safetensors", "b": "one.safetensors"})
-    assert check_folder(folder, NLI)
+    assert check_model_folder(folder, NLI)
     for bad, words in (
         ({"a": "two.safetensors"}, r"^two.safetensors: these weights"),
         ({"a": "../model/one.safetensors"}, "these weights are missing"),
-        ({"a": 1}, "no object"),
-        ([], "no object"),
+        ({"a": 1}, "an object"),
+        ([], "an object"),
     ):
         change(folder, index, weight_map=bad)
         refused(folder, words)
@@ -237,7 +237,7 @@ def test_the_labels_are_those_of_the_task(folder):
     refused(folder, "LABEL_0, LABEL_1; the task's labels are entailment")
     change(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
     change(folder, "dynabench.json", labels=["Contradiction", "ENTAILMENT", "neutral"])
-    assert check_folder(folder, NLI)
+    assert check_model_folder(folder, NLI)
     change(folder, "dynabench.json", labels=["entailment", "neutral"])
     refused(folder, "2 labels are named")
 
@@ -282,10 +282,10 @@ BAD = [
     (b"", "header of 0 bytes"),
     (b"\1\0\0", "header of 1 bytes"),
     (struct.pack("<Q", 2**40), "header of 1099511627776"),
-    (tensors(b"{ "), "no JSON"),
-    (tensors(b"[]"), "no object"),
+    (tensors(b"{ "), "JSON"),
+    (tensors(b"[]"), "an object"),
     (tensors(b"{}"), "no tensor"),
-    (tensors(b"[" * 100_000), "no JSON"),
+    (tensors(b"[" * 100_000), "JSON"),
     (tensors(b'{"a": 1, "a": 1}'), "there twice"),
     (tensors({"__metadata__": 1}), "__metadata__"),
     (tensors({"a": 1}), "unknown dtype"),
@@ -310,18 +310,18 @@ BAD = [
 def test_files_that_are_no_safetensors(data, words, tmp_path):
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(BadTensors, match=words):
-        check_tensors(tmp_path / "x")
+        read_tensor_names(tmp_path / "x")
 
 
 def test_a_good_file_names_its_tensors(tmp_path):
     (tmp_path / "x").write_bytes(tensors(TENSORS | {"__metadata__": {"format": "pt"}}))
-    assert check_tensors(tmp_path / "x") == ["a", "b"]
+    assert read_tensor_names(tmp_path / "x") == ["a", "b"]
 
 
 def test_a_tensor_of_nothing_takes_no_place(tmp_path):
     empty = {"dtype": "F32", "shape": [0, 3], "data_offsets": [4, 4]}
     (tmp_path / "x").write_bytes(tensors({"a": ONE, "z": empty}, bytes(4)))
-    assert check_tensors(tmp_path / "x") == ["a", "z"]
+    assert read_tensor_names(tmp_path / "x") == ["a", "z"]
 
 
 @given(st.binary(max_size=300))
@@ -330,4 +330,4 @@ def test_no_bytes_break_the_reader(tmp_path_factory, data):
     for content in (data, tensors(data, b"")):
         path.write_bytes(content)
         with pytest.raises(BadTensors):
-            check_tensors(path)
+            read_tensor_names(path)

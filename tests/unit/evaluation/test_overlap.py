@@ -32,12 +32,12 @@ def test_each_row_counts_once_however_many_sources_have_it():
     assert found == {"seed": 1, "round1 seed": 2, "round1": 1}
     overlap = {"sources": {"seed": 0, "round1": 7}, "rows": found}
     version = EvaluationSetVersion(size=5, overlap=overlap)
-    assert version.overlap_with() == 0.8
-    assert version.overlap_with({"seed"}) == 0.6
-    assert version.overlap_with({"round1", "seed"}) == 0.8
-    assert version.overlap_with({"round2"}) == 0
-    assert EvaluationSetVersion(size=5, overlap={"sources": {}, "rows": {}}).overlap_with() == 0
-    assert EvaluationSetVersion(size=5).overlap_with() is None
+    assert version.compute_overlap() == 0.8
+    assert version.compute_overlap({"seed"}) == 0.6
+    assert version.compute_overlap({"round1", "seed"}) == 0.8
+    assert version.compute_overlap({"round2"}) == 0
+    assert EvaluationSetVersion(size=5, overlap={"sources": {}, "rows": {}}).compute_overlap() == 0
+    assert EvaluationSetVersion(size=5).compute_overlap() is None
 
 
 def test_what_a_card_names():

@@ -66,7 +66,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_a_model_from_a_folder_says_the_same_each_time(folder, monkeypatch):
-    monkeypatch.setattr("evaluation.scoring.paraphrase.MOST_TOKENS", 8)
+    monkeypatch.setattr("evaluation.scoring.paraphrase.MAX_TOKENS", 8)
     one, other = Paraphraser(folder), Paraphraser(folder, prefix="say: ")
     assert one("a cat sat on the mat") == Paraphraser(folder)("a cat sat on the mat")
     assert isinstance(other("a cat"), str)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from core.text.words import is_mark
 from evaluation.contract import SetRow
 from evaluation.scoring.perturb import (
-    ENGLISH,
-    KINDS,
+    ENGLISH_ONLY,
+    PERTURBATION_KINDS,
     PerturbationScope,
     Variant,
     compute_variant_uid,
@@ -36,7 +36,7 @@ LABELS = ("entailment", "neutral")
 
 def texts_of(text: str, family: str = "robustness", **options) -> dict[str, Variant]:
     row = options.pop("row", SetRow("u1", {"text": text}, ("neutral",)))
-    drawn = {"seed": options.pop("seed", 3), "most": options.pop("most", 99)}
+    drawn = {"seed": options.pop("seed", 3), "max_variants": options.pop("most", 99)}
     reading = {
         "fields": ("text",), "language": "en", "answer_field": "label", "passage_field": None,
         "labels": LABELS, **options,
@@ -47,7 +47,7 @@ def texts_of(text: str, family: str = "robustness", **options) -> dict[str, Vari
 
 def said(kind: str, text: str, **options) -> str | None:
     """The text that a kind makes, or None where it changes nothing."""
-    one = texts_of(text, KINDS[kind].family, **options).get(kind)
+    one = texts_of(text, PERTURBATION_KINDS[kind].family, **options).get(kind)
     return one.row.inputs["text"] if one else None
 
 
@@ -87,7 +87,9 @@ def test_what_a_kind_does(kind, text, expected):
 LONG = "Yesterday several friends walked through beautiful gardens because they wanted some quiet."
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if "letter" in k or k in ("leet_digits",)])
+@pytest.mark.parametrize(
+    "kind", [k for k in PERTURBATION_KINDS if "letter" in k or k in ("leet_digits",)]
+)
 def test_few_letters_change_and_never_the_first(kind):
     new = said(kind, LONG)
     assert [word[0] for word in new.split()] == [word[0] for word in LONG.split()]
@@ -274,12 +276,12 @@ def test_a_text_in_capitals_has_no_names():
 def test_only_kinds_of_the_language():
     german = texts_of("Gestern gingen Freunde spazieren", language="de-AT")
     assert german
-    assert all(KINDS[kind].supports("de") for kind in german)
+    assert all(PERTURBATION_KINDS[kind].supports("de") for kind in german)
     assert not {"contractions", "filler"} & german.keys()
     assert texts_of("Die Bayern gingen", "fairness", language="de") == {}
     terms = {"language": "de", "group_terms": (("Bayern", "Schwaben"),)}
     assert said("group_terms", "Die Bayern gingen", **terms) == "Die Schwaben gingen"
-    assert set(ENGLISH) == {"en"}
+    assert set(ENGLISH_ONLY) == {"en"}
     assert said("contractions", "it is so", language="en-GB") == "it's so"
 
 
@@ -396,7 +398,7 @@ def test_ids_are_unique_and_tell_nothing():
     uids = [
         compute_variant_uid(uid, kind, version, seed)
         for uid in ("a", "b")
-        for kind in KINDS
+        for kind in PERTURBATION_KINDS
         for version in (1, 2)
         for seed in (0, 1)
     ]

@@ -13,18 +13,18 @@ from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments
 from evaluation.isolation.sandbox.harness.answering import answer_batches, read_examples
 from evaluation.isolation.sandbox.harness.loading import load_classifier
-from evaluation.isolation.uploads.model_folders import check_folder
+from evaluation.isolation.uploads.model_folders import check_model_folder
 from evaluation.task_shape import (
-    Untrainable,
+    UntrainableTask,
+    build_runnable_shape,
+    build_trainable_shape,
     describe_model_shape,
-    runnable_shape_of,
-    trainable_shape_of,
 )
 from evaluation.training.pictures import draw_held_out_samples
 from evaluation.training.shipped import install_starter
 from serving.errors import MisconfiguredError
-from serving.spec import PICTURE
-from tasks.config.dynabench1 import convert
+from serving.spec import VISUAL_QUESTION_ANSWERING
+from tasks.config.dynabench1 import convert_config
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tasks.contexts.scenes.drawing import encode_png
@@ -55,19 +55,23 @@ def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_can_be_run_for_the_task_but_not_trained() -> None:
-    shape = runnable_shape_of(CONFIG)
-    assert (shape.kind, shape.fields, shape.answer) == (PICTURE, ("image", "question"), "answer")
-    assert describe_model_shape(CONFIG)["kind"] == PICTURE
-    with pytest.raises(Untrainable):
-        trainable_shape_of(CONFIG)
+    shape = build_runnable_shape(CONFIG)
+    assert (shape.kind, shape.fields, shape.answer) == (
+        VISUAL_QUESTION_ANSWERING,
+        ("image", "question"),
+        "answer",
+    )
+    assert describe_model_shape(CONFIG)["kind"] == VISUAL_QUESTION_ANSWERING
+    with pytest.raises(UntrainableTask):
+        build_trainable_shape(CONFIG)
 
 
 def test_other_models_are_refused(starter: Path, tmp_path: Path) -> None:
-    assert check_folder(starter, CONFIG) == starter
+    assert check_model_folder(starter, CONFIG) == starter
     with pytest.raises(MisconfiguredError, match="Load it as ViltForQuestionAnswering"):
-        check_folder(tiny_model(tmp_path / "bert", "sequence-classification"), CONFIG)
+        check_model_folder(tiny_model(tmp_path / "bert", "sequence-classification"), CONFIG)
     with pytest.raises(MisconfiguredError, match="the task's labels"):
-        check_folder(tiny_vilt(tmp_path / "vilt"), CONFIG)
+        check_model_folder(tiny_vilt(tmp_path / "vilt"), CONFIG)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -75,9 +79,9 @@ def test_the_harness_answers_as_the_model_server_does(
     starter: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # put back afterwards
-    shape = runnable_shape_of(CONFIG)
+    shape = build_runnable_shape(CONFIG)
     model = Runnable(fields=shape.fields, output=shape.answer, labels=shape.labels)
-    given = arguments.command_line(model, folder=str(starter), inputs="-", threads=workers)
+    given = arguments.build_command_line(model, folder=str(starter), inputs="-", threads=workers)
     loaded = load_classifier(arguments.read_command_line(given))
     lines = [json.dumps(each).encode() for each in examples()]
     lines.append(json.dumps({"id": "bad", "inputs": {"image": "", "question": "Is it?"}}).encode())
@@ -93,7 +97,7 @@ def test_the_harness_answers_as_the_model_server_does(
 
 
 DATAPERF = Path(__file__).parents[2] / "fixtures" / "dynabench1" / "dataperf.yaml"
-ALONE = load_config(convert(DATAPERF.read_text()).config_yaml_text)
+ALONE = load_config(convert_config(DATAPERF.read_text()).config_yaml_text)
 
 
 @pytest.mark.parametrize("config", [CONFIG, ALONE], ids=["asked", "alone"])
@@ -103,4 +107,4 @@ def test_the_example_of_the_client_fits_the_task(tmp_path: Path, config: TaskCon
     lines = [json.dumps(each) for each in examples()[:5]]
     (tmp_path / "examples.jsonl").write_text("\n".join(lines))
     runpy.run_path(str(tmp_path / "make_model.py"), run_name="__main__")
-    assert check_folder(tmp_path / "model", config) == tmp_path / "model"
+    assert check_model_folder(tmp_path / "model", config) == tmp_path / "model"

@@ -14,11 +14,11 @@ from evaluation.training import reference, reference_pictures, shipped, starters
 from evaluation.training.calibration import ScoredRow, compute_calibration_error
 from evaluation.training.pictures import (
     PictureOptions,
-    Sample,
+    PictureSample,
     answer_pictures,
+    compute_accuracy_by_kind,
     draw_held_out_samples,
     draw_samples,
-    score_pictures,
     train_pictures,
 )
 from serving import backends
@@ -90,13 +90,13 @@ def test_onnx_runtime_answers_as_torch_does(model: ServedModel, home: Path) -> N
 
 
 TRIVIAL = {
-    "How many shapes are not red?": lambda s: sum(t.colour != "red" for t in s.things),
-    "Are there no circles?": lambda s: not any(t.shape == "circle" for t in s.things),
+    "How many shapes are not red?": lambda s: sum(t.colour != "red" for t in s.figures),
+    "Are there no circles?": lambda s: not any(t.shape == "circle" for t in s.figures),
     "How many sides do all the squares have together?": lambda s: (
-        4 * sum(t.shape == "square" for t in s.things)
+        4 * sum(t.shape == "square" for t in s.figures)
     ),
-    "Are all shapes small?": lambda s: all(t.size == "small" for t in s.things),
-    "How many colours are there?": lambda s: len({t.colour for t in s.things}),
+    "Are all shapes small?": lambda s: all(t.size == "small" for t in s.figures),
+    "How many colours are there?": lambda s: len({t.colour for t in s.figures}),
 }
 
 
@@ -134,16 +134,16 @@ def test_a_small_one_is_trained_shipped_and_installed(tiny: Path, tmp_path: Path
     steps: list[tuple[int, int]] = []
     starters.train_starter("vqa", tiny, lambda done, most, words: steps.append((done, most)))
     assert steps == [(1, 3), (2, 3), (3, 3)]
-    assert starters.is_fresh("vqa")
+    assert starters.is_starter_fresh("vqa")
     report = shipped.read_report(tiny)
     assert (report["questions"], report["held_out_rows"]) == (24, 40)
     folder = shipped.install_starter("vqa", tmp_path)
-    assert score_pictures(folder, draw_held_out_samples(40)) == report["held_out"]
+    assert compute_accuracy_by_kind(folder, draw_held_out_samples(40)) == report["held_out"]
     assert report["calibration"]["rows"] == 40
-    surer = load_file(tiny / shipped.MODEL)
+    surer = load_file(tiny / shipped.WEIGHTS_FILE)
     for name in ("classifier.3.weight", "classifier.3.bias"):
         surer[name] = surer[name] * 50
-    save_file(surer, tiny / shipped.MODEL)
+    save_file(surer, tiny / shipped.WEIGHTS_FILE)
     starters.calibrate_starter("vqa", tiny)
     assert shipped.read_report(tiny)["calibration"]["temperature"] > 2
 
@@ -151,7 +151,7 @@ def test_a_small_one_is_trained_shipped_and_installed(tiny: Path, tmp_path: Path
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
     for name in ("one", "other"):
         train_pictures(TINY, tmp_path / name, lambda *_: None)
-    one, other = ((tmp_path / n / shipped.MODEL).read_bytes() for n in ("one", "other"))
+    one, other = ((tmp_path / n / shipped.WEIGHTS_FILE).read_bytes() for n in ("one", "other"))
     assert one == other
 
 
@@ -164,11 +164,13 @@ def test_other_options_are_another_recipe(tiny: Path, monkeypatch: pytest.Monkey
 def test_reference_models_without_learning_or_sight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blind = reference_pictures.Shape({"steps": 2, "batch": 8, "layers": 1}, is_blind=True)
-    monkeypatch.setitem(reference_pictures.SHAPES, "question-only", blind)
+    blind = reference_pictures.PictureVariant({"steps": 2, "batch": 8, "layers": 1}, is_blind=True)
+    monkeypatch.setitem(reference_pictures.PICTURE_VARIANTS, "question-only", blind)
     monkeypatch.setattr(reference_pictures, "COUNTED_QUESTIONS", 400)
     asked = [row.question for row in HELD[:20]]
-    same = [[Sample(scene, one) for one in asked] for scene in (HELD[0].scene, HELD[1].scene)]
+    same = [
+        [PictureSample(scene, one) for one in asked] for scene in (HELD[0].scene, HELD[1].scene)
+    ]
     found = {}
     for name in ("majority", "random", "question-only"):
         reference.build_reference_model(

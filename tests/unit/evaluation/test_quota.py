@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.submissions.quota import (
-    WINDOW,
+    QUOTA_WINDOW,
     Caps,
     Charge,
     Quota,
@@ -77,7 +77,7 @@ def test_where_nothing_may_be_handed_in_no_time_is_told():
 @given(entries)
 def test_whatever_becomes_of_pending_ones_no_cap_is_passed(found):
     left = compute_quota(found, CAPS, NOW).left
-    recent = [one for one in found if one.at > NOW - WINDOW]
+    recent = [one for one in found if one.submitted_at > NOW - QUOTA_WINDOW]
     count = [one.charge for one in recent].count
     assert 0 <= left <= CAPS.accepted
     if left:
@@ -91,7 +91,7 @@ def test_at_the_time_that_is_told_one_may_be_handed_in_and_not_before(found):
     if quota.left:
         assert quota.free_at is None
     else:
-        assert NOW < quota.free_at <= NOW + WINDOW
+        assert NOW < quota.free_at <= NOW + QUOTA_WINDOW
         assert compute_quota(found, CAPS, quota.free_at).left
         before = quota.free_at - timedelta(seconds=1)
         assert not compute_quota(found, CAPS, before).left

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import InvalidOutput
-from evaluation.isolation.sandbox.output import STDERR, STDOUT, Frames, Lines
+from evaluation.isolation.sandbox.output import STDERR, STDOUT, FrameParser, LineSplitter
 
 cuts = st.lists(st.integers(1, 30), max_size=40)
 
@@ -22,21 +22,21 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 def test_a_frame_may_come_in_pieces():
     wire = struct.pack(">BxxxL", STDERR, 5) + b"hello"
-    frames = Frames()
+    frames = FrameParser()
     found = [part for piece in (wire[:3], wire[3:10], wire[10:]) for part in frames.feed(piece)]
     assert found == [(STDERR, b"he"), (STDERR, b"llo")]
 
 
 def test_the_last_line_may_lack_its_end():
-    lines = Lines(9)
-    assert [*lines.feed(b"one\ntw"), *lines.feed(b"o"), *lines.end()] == [b"one", b"two"]
-    assert list(lines.end()) == []
+    lines = LineSplitter(9)
+    assert [*lines.feed(b"one\ntw"), *lines.feed(b"o"), *lines.flush()] == [b"one", b"two"]
+    assert list(lines.flush()) == []
 
 
 @given(st.lists(st.tuples(st.sampled_from([STDOUT, STDERR]), st.binary(max_size=40))), cuts)
 def test_frames_survive_any_cut(frames, sizes):
     wire = b"".join(struct.pack(">BxxxL", stream, len(data)) + data for stream, data in frames)
-    reader, found = Frames(), {STDOUT: b"", STDERR: b""}
+    reader, found = FrameParser(), {STDOUT: b"", STDERR: b""}
     for part in cut(wire, sizes):
         for stream, data in reader.feed(part):
             found[stream] += data
@@ -46,16 +46,16 @@ def test_frames_survive_any_cut(frames, sizes):
 
 @given(st.binary(max_size=300), cuts)
 def test_lines_survive_any_cut(data, sizes):
-    lines = Lines(400)
+    lines = LineSplitter(400)
     found = [line for part in cut(data, sizes) for line in lines.feed(part)]
-    found += lines.end()
+    found += lines.flush()
     assert b"\n".join(found) == data.removesuffix(b"\n")
     unfinished = bool(data) and not data.endswith(b"\n")
     assert lines.count == len(found) == data.count(b"\n") + unfinished
 
 
 def test_a_long_line_is_named_before_it_ends():
-    lines = Lines(10)
+    lines = LineSplitter(10)
     assert list(lines.feed(b"short\n12345")) == [b"short"]
     with pytest.raises(InvalidOutput, match=r"^Line 2: .* 10 bytes"):
         list(lines.feed(b"678901"))
@@ -63,4 +63,4 @@ def test_a_long_line_is_named_before_it_ends():
 
 def test_a_long_line_is_named_when_it_came_at_once():
     with pytest.raises(InvalidOutput, match="Line 1"):
-        list(Lines(10).feed(b"12345678901\n"))
+        list(LineSplitter(10).feed(b"12345678901\n"))

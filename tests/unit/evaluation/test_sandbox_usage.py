@@ -4,13 +4,13 @@ import pytest
 
 from evaluation.contract import MIB
 from evaluation.isolation.sandbox.usage import (
-    LEAST_SAMPLES,
+    MIN_SAMPLES,
     Cgroup,
     Latency,
-    Pace,
-    Sample,
-    cgroup_of,
-    latency_of,
+    ResourceSample,
+    RunMeasurements,
+    compute_latency,
+    find_cgroup,
 )
 
 ID = "4d5e6f" * 10 + "abcd"
@@ -43,38 +43,38 @@ def tree(root, files):
 
 @pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
 def test_both_versions_say_the_same(tmp_path, files):
-    group = cgroup_of(7, ID, tree(tmp_path, files))
-    assert group.sample() == Sample(cpu_seconds=2.5, memory_bytes=200 * MIB)
+    group = find_cgroup(7, ID, tree(tmp_path, files))
+    assert group.sample() == ResourceSample(cpu_seconds=2.5, memory_bytes=200 * MIB)
 
 
 @pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
 def test_an_ended_container_says_nothing(tmp_path, files):
-    group = cgroup_of(7, ID, tree(tmp_path, files))
+    group = find_cgroup(7, ID, tree(tmp_path, files))
     (group.memory / "memory.stat").unlink()
     assert group.sample() is None
 
 
 def test_another_process_of_that_number_is_not_measured(tmp_path):
-    assert cgroup_of(7, "f" * 64, tree(tmp_path, V1)) is None
-    assert cgroup_of(8, ID, tmp_path) is None
+    assert find_cgroup(7, "f" * 64, tree(tmp_path, V1)) is None
+    assert find_cgroup(8, ID, tmp_path) is None
 
 
 def test_version_2_must_be_mounted(tmp_path):
     tree(tmp_path, V2)
     (tmp_path / "sys/fs/cgroup/cgroup.controllers").unlink()
-    assert cgroup_of(7, ID, tmp_path) is None
+    assert find_cgroup(7, ID, tmp_path) is None
 
 
 def test_the_version_is_told_by_the_files(tmp_path):
-    assert cgroup_of(7, ID, tree(tmp_path, V2)).version == 2
+    assert find_cgroup(7, ID, tree(tmp_path, V2)).version == 2
     assert isinstance(Cgroup(tmp_path, tmp_path, version=1).sample(), type(None))
 
 
 def test_the_first_batch_is_the_warm_up():
-    pace = Pace(start=100.0)
+    pace = RunMeasurements(started_at=100.0)
     for now, count in [(110.0, 20), (110.04, 12), (112.0, 32), (114.04, 36)]:
-        pace.answered(count, now)
-    usage, warning = pace.usage(115.0, trusted=False)
+        pace.record_answers(count, now)
+    usage, warning = pace.compute_usage(115.0, is_trusted=False)
     assert usage.start_seconds == 10
     assert usage.answer_seconds == pytest.approx(4.04)
     assert usage.examples_per_second == pytest.approx((32 + 36) / 4)
@@ -84,42 +84,42 @@ def test_the_first_batch_is_the_warm_up():
 
 @pytest.mark.parametrize("came", [[], [5.0]])
 def test_one_batch_or_none_has_no_pace(came):
-    pace = Pace(start=0.0)
+    pace = RunMeasurements(started_at=0.0)
     for now in came:
-        pace.answered(32, now)
-    usage, _ = pace.usage(6.0, trusted=True)
+        pace.record_answers(32, now)
+    usage, _ = pace.compute_usage(6.0, is_trusted=True)
     assert usage.examples_per_second is None
 
 
 def test_memory_is_the_mean_over_time():
-    pace = Pace(start=0.0)
+    pace = RunMeasurements(started_at=0.0)
     for now, mebibytes in [(1.0, 100), (1.5, 100), (2.0, 100), (4.0, 400), (4.5, 300), (5.0, 300)]:
-        pace.sampled(Sample(now, mebibytes * MIB), now)
-    pace.sampled(None, 6.0)
-    usage, _ = pace.usage(6.0, trusted=True)
+        pace.record_sample(ResourceSample(now, mebibytes * MIB), now)
+    pace.record_sample(None, 6.0)
+    usage, _ = pace.compute_usage(6.0, is_trusted=True)
     assert usage.peak_bytes == 400 * MIB
     assert usage.mean_bytes == 300 * MIB
     assert usage.cpu_seconds == 5.0
 
 
-@pytest.mark.parametrize(("looks", "peak"), [(1, None), (LEAST_SAMPLES - 1, None), (5, 7)])
+@pytest.mark.parametrize(("looks", "peak"), [(1, None), (MIN_SAMPLES - 1, None), (5, 7)])
 def test_memory_of_a_short_run_is_not_measured(looks, peak):
-    pace = Pace(start=0.0)
+    pace = RunMeasurements(started_at=0.0)
     for look in range(looks):
-        pace.sampled(Sample(1.0, 7), look / 5)
-    usage, _ = pace.usage(2.0, trusted=True)
+        pace.record_sample(ResourceSample(1.0, 7), look / 5)
+    usage, _ = pace.compute_usage(2.0, is_trusted=True)
     assert (usage.peak_bytes, usage.mean_bytes) == (peak, peak)
     assert usage.cpu_seconds == 1.0
 
 
 def ahead(before: float, after: float, *, trusted: bool):
     """A model that uses `before` processor seconds, then `after` for 10 answers in a second."""
-    pace = Pace(start=0.0)
-    pace.sampled(Sample(before, 1), before)
-    pace.answered(1, before)
-    pace.answered(10, before + 1)
-    pace.sampled(Sample(before + after, 1), before + 2)
-    return pace.usage(before + 2, trusted=trusted)
+    pace = RunMeasurements(started_at=0.0)
+    pace.record_sample(ResourceSample(before, 1), before)
+    pace.record_answers(1, before)
+    pace.record_answers(10, before + 1)
+    pace.record_sample(ResourceSample(before + after, 1), before + 2)
+    return pace.compute_usage(before + 2, is_trusted=trusted)
 
 
 def test_work_before_the_first_answer_counts():
@@ -140,5 +140,5 @@ def test_loading_is_not_working_ahead(before, after, trusted):
 
 
 def test_a_latency_is_a_value_that_was_measured():
-    assert latency_of([3.0, 1.0, 2.0]) == Latency(median=2.0, p95=3.0)
-    assert latency_of([]) == Latency(None, None)
+    assert compute_latency([3.0, 1.0, 2.0]) == Latency(median=2.0, p95=3.0)
+    assert compute_latency([]) == Latency(None, None)

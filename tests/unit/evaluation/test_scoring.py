@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
-from evaluation.scoring.bootstrap import MAX_SLICE_VALUES, UNDEFINED_NOTE, score
+from evaluation.scoring.bootstrap import MAX_SLICE_VALUES, UNDEFINED_NOTE, compute_scores
 from evaluation.scoring.mean_intervals import (
     compute_difference_interval,
     compute_means,
     compute_powers,
 )
-from validation.rates.rates import student, wilson
+from validation.rates.rates import compute_student_quantile, compute_wilson_interval
 
 LABELS = ("yes", "no")
 
@@ -30,7 +30,7 @@ def pair(
 
 def scores(rows, *metrics: str, slices=(), **options) -> dict[tuple[str, str], Number]:
     options = {"labels": LABELS, "seed": 1, **options}
-    found = score(rows, metrics=metrics or ("accuracy",), slices=slices, **options)
+    found = compute_scores(rows, metrics=metrics or ("accuracy",), slices=slices, **options)
     keyed = {(one.metric, one.slice): one for one in found}
     assert len(keyed) == len(found)
     return keyed
@@ -71,13 +71,13 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
 @pytest.mark.parametrize("said", ["yes", "no"])
 def test_where_all_examples_are_alike_the_interval_is_wilsons(said):
     found = scores([pair(n, said) for n in range(20)])["accuracy", ""]
-    assert (found.low, found.high) == wilson(20 * (said == "yes"), 20)
+    assert (found.low, found.high) == compute_wilson_interval(20 * (said == "yes"), 20)
 
 
 @pytest.mark.parametrize("right", [0, 1, 3, 5])
 def test_a_share_of_few_examples_has_wilsons_interval(right):
     found = scores([pair(n, "yes" if n < right else "no") for n in range(5)])["accuracy", ""]
-    assert (found.low, found.high) == wilson(right, 5)
+    assert (found.low, found.high) == compute_wilson_interval(right, 5)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_ends_move_by_less_than_a_tenth_of_a_point_between_seeds(size, seeds
 def test_the_interval_of_a_mean_is_that_of_many_draws(values):
     found = scoring.compute_mean_number(values, name="own")
     if len({*values}) == 1:
-        assert (found.low, found.high) == wilson(sum(values), len(values))
+        assert (found.low, found.high) == compute_wilson_interval(sum(values), len(values))
         return
     drawn = np.random.default_rng(1).poisson(1, (5_000, len(values)))
     with np.errstate(invalid="ignore"):
@@ -234,7 +234,7 @@ def test_a_difference_of_few_examples_has_no_interval():
     )
     assert compute_difference_interval(few) == (pytest.approx(1 / 3), None, None)
     value, low, high = compute_difference_interval(many)
-    half = student(89) * np.std([0.5, -0.5, 1.0]) / 90**0.5
+    half = compute_student_quantile(89) * np.std([0.5, -0.5, 1.0]) / 90**0.5
     assert (value - low, high - value) == (pytest.approx(half), pytest.approx(half))
 
 

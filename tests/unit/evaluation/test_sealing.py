@@ -50,14 +50,14 @@ def test_all_that_can_be_shown_fits_in_the_bits(size, metrics):
         values *= len(range(least * steps, steps + 1)) + 1  # and none at all
     shown = Disclosure(size, metrics)
     assert shown.bits == pytest.approx(log2(values))
-    assert shown.results >= 1
-    assert shown.most_bits <= max(BITS_PER_EXAMPLE * size, shown.bits)
+    assert shown.max_results >= 1
+    assert shown.max_bits <= max(BITS_PER_EXAMPLE * size, shown.bits)
 
 
 def test_what_the_pages_say():
-    assert Disclosure(24, ["accuracy"]).results == 1
-    assert Disclosure(1000, ["accuracy", "macro_f1"]).results == 20
-    assert Disclosure(1000, ["squad_f1", "exact_match", "fairness"], side_runs=1).results == 7
+    assert Disclosure(24, ["accuracy"]).max_results == 1
+    assert Disclosure(1000, ["accuracy", "macro_f1"]).max_results == 20
+    assert Disclosure(1000, ["squad_f1", "exact_match", "fairness"], side_runs=1).max_results == 7
 
 
 def ask(labels, told, is_shown):
@@ -89,11 +89,13 @@ def test_the_attack_that_read_all_labels_learns_no_more_than_the_bound():
     shown = Disclosure(size, ["accuracy"])
     seen = {
         ask(
-            labels, lambda value: round_to_step(value, size), lambda number: number < shown.results
+            labels,
+            lambda value: round_to_step(value, size),
+            lambda number: number < shown.max_results,
         )[0]
         for labels in every
     }
-    assert log2(len(seen)) <= shown.most_bits < size / 3
+    assert log2(len(seen)) <= shown.max_bits < size / 3
 
 
 @given(st.lists(st.integers(0, 2**24 - 1), min_size=1, max_size=300), st.integers(0, 2**16))

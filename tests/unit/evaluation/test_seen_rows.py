@@ -5,7 +5,7 @@ import pytest
 from evaluation.test_sets.overlap import (
     DIGEST_BYTES,
     compute_digest,
-    count_packed,
+    count_packed_rows,
     needs_warning,
     pack_digests,
 )
@@ -21,8 +21,8 @@ def test_rows_are_found_however_they_are_written():
     packed = pack_digests(compute_digest(row(number), FIELDS) for number in (1, 2, 2, 3))
     assert len(packed) == 3 * DIGEST_BYTES
     shouted = {"premise": "ADA  has 2 cats", "hypothesis": "so"}
-    assert count_packed([row(1), shouted, row(4), row(1)], packed, FIELDS) == 3
-    assert count_packed([row(1)], b"", FIELDS) == 0
+    assert count_packed_rows([row(1), shouted, row(4), row(1)], packed, FIELDS) == 3
+    assert count_packed_rows([row(1)], b"", FIELDS) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text.words import composed
+from core.text.words import compose
 from evaluation.contract import SetRow
 from evaluation.test_sets import parsing as set_files
 from evaluation.test_sets.parsing import (
-    MOST_ERRORS,
+    MAX_ERRORS,
     NO_ANSWER_REASON,
     WITHDRAWN_REASON,
     InvalidLines,
@@ -29,7 +29,7 @@ from evaluation.test_sets.parsing import (
     read_set,
 )
 from tasks.config.loading import load_config
-from tasks.line_files import BadRow, FileError, HopelessFile
+from tasks.line_files import BadRow, FileError, TooManyBadLines
 
 TEXT = """
 version: 1
@@ -210,9 +210,9 @@ WRONG = [
     ({"hypotesis": "x"}, 'there is no field `hypotesis`; did you mean "hypothesis"'),
     ({"context": {"premise": "x"}}, "`premise` is there twice"),
     ({"context": "x"}, "`context` is not an object"),
-    ({"uid": ""}, "`uid` is no text"),
-    ({"uid": "x" * 201}, "`uid` is no text of 1 to 200"),
-    ({"uid": True}, "`uid` is no text"),
+    ({"uid": ""}, "`uid` isn't a text"),
+    ({"uid": "x" * 201}, "`uid` isn't a text of 1 to 200"),
+    ({"uid": True}, "`uid` isn't a text"),
     ({"tag": 3}, "`tag` is not a text"),
     ({"tags": ["a", None]}, "`tag` is not a text"),
     ({"tag": "x" * 101}, "`tag` has 101 characters; use at most 100"),
@@ -235,7 +235,7 @@ def test_wrong_rows_say_what_to_mend(changes, words, read):
 @pytest.mark.parametrize(
     ("config", "answer", "words"),
     [
-        (SPANS, "store", "“store” does not stand in `premise`; copy it"),
+        (SPANS, "store", "“store” does not appear in `premise`; copy it"),
         (SPANS, 3, "`answer` is not a text"),
         (SPANS, {"start": 3}, "`answer` is not a text"),
         (MANY, None, "`labels` is missing"),
@@ -245,12 +245,12 @@ def test_wrong_rows_say_what_to_mend(changes, words, read):
 )
 def test_wrong_answers_of_other_kinds(config, answer, words):
     with pytest.raises(BadRow, match=words):
-        RowMaker(config).make(INPUTS, answer=answer)
+        RowMaker(config).make_row(INPUTS, answer=answer)
 
 
 def test_an_answer_without_its_passage_is_told_once():
     with pytest.raises(BadRow) as error:
-        RowMaker(SPANS).make({"hypothesis": "It is open."}, answer="x")
+        RowMaker(SPANS).make_row({"hypothesis": "It is open."}, answer="x")
     assert str(error.value).count("`premise`") == 1
 
 
@@ -383,13 +383,13 @@ def test_corrections_are_the_right_answers_where_the_model_is_wrong(changes, ans
         .replace(", ANSWER_NAME]", "]")
     )
     row = {"uid": "u1", "label": "In June.", **changes}
-    assert RowMaker(asked).make_released(row, INPUTS).gold == (answer,)
+    assert RowMaker(asked).make_released_row(row, INPUTS).gold == (answer,)
 
 
 def test_a_released_span_is_the_author_s():
     span = {"text": "shop", "start": 2, "end": 6}
     row = {"uid": "u1", "label": "shop"}
-    assert RowMaker(SPANS).make_released(row, {**INPUTS, "answer": span}).gold == ("shop",)
+    assert RowMaker(SPANS).make_released_row(row, {**INPUTS, "answer": span}).gold == ("shop",)
 
 
 def test_files_of_no_known_format(read):
@@ -409,7 +409,7 @@ def test_lines_without_end_and_too_many_of_them(read, monkeypatch):
     monkeypatch.setattr(set_files, "MAX_LINE_BYTES", 2**20)
     with pytest.raises(FileError, match="Line 2 has more than 1 MiB"):
         read(gzip.compress(b"\n" + b"x" * 2**21))
-    monkeypatch.setattr(set_files, "MOST_LINES", 3)
+    monkeypatch.setattr(set_files, "MAX_LINES", 3)
     with pytest.raises(FileError, match="more than 3 lines"):
         read(b"\n" * 4)
 
@@ -444,20 +444,22 @@ def test_reading_stops_at_twenty_wrong_lines(file):
     rows = file([{"uid": n} for n in range(50)])
     with pytest.raises(InvalidLines):
         list(rows)
-    assert len(rows.errors) == MOST_ERRORS
+    assert len(rows.errors) == MAX_ERRORS
 
 
 def test_wrong_lines_can_be_left_out(file):
     rows = file([{"uid": n} for n in range(50)] + [FLAT], skip_bad=True)
     assert [row.uid for row in rows] == ["u1"]
-    assert len(rows.errors) == MOST_ERRORS
+    assert len(rows.errors) == MAX_ERRORS
 
 
 def test_a_file_with_too_many_wrong_lines_is_not_read_to_its_end(file, monkeypatch):
     monkeypatch.setattr(set_files, "MAX_PROBLEMS", 30)
     assert [row.uid for row in file([{"uid": 1}] * 29 + [FLAT], skip_bad=True)] == ["u1"]
     rows = file([{"uid": n} for n in range(50)], skip_bad=True)
-    with pytest.raises(HopelessFile, match=r"stopped at line 30 .*`premise` is missing") as stopped:
+    with pytest.raises(
+        TooManyBadLines, match=r"stopped at line 30 .*`premise` is missing"
+    ) as stopped:
         list(rows)
     assert str(pickle.loads(pickle.dumps(stopped.value))) == str(stopped.value)
 
@@ -476,13 +478,13 @@ KEYS = st.sampled_from(
 @given(st.dictionaries(KEYS, JSON), st.sampled_from([LABELS, SPANS, MANY]))
 def test_no_row_breaks_the_reader(row, config):
     try:
-        made = RowMaker(config).from_file(row)
+        made = RowMaker(config).build_from_file(row)
     except BadRow:
         return
     assert isinstance(made, SetRow | str)
 
 
-COMPOSED = st.text(min_size=1, max_size=5).map(composed)
+COMPOSED = st.text(min_size=1, max_size=5).map(compose)
 
 
 @given(st.lists(COMPOSED, min_size=1, max_size=5, unique=True))

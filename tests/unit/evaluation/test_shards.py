@@ -11,13 +11,13 @@ import pytest
 
 from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.isolation.sandbox.limits import LimitExceeded, Limits
-from evaluation.runs.ray_driver import _Store
+from evaluation.runs.ray_driver import _PieceStore
 from evaluation.runs.ray_node import (
-    OtherRelease,
     Parcel,
+    ReleaseMismatch,
     ShardWork,
     _open_work_folder,
-    _Pieces,
+    _PieceReader,
     run_shard,
 )
 from evaluation.runs.shards import LineFile, MergedEnding, cut_batches, cut_lines
@@ -39,11 +39,11 @@ def test_lines_travel_with_their_batch_and_those_that_no_batch_has_at_the_end(tm
     file = tmp_path / "examples.jsonl"
     file.write_text("".join(json.dumps({"id": id, "inputs": {}}) + "\n" for id in "abcde"))
     lines = LineFile(file)
-    batches = lines.batches([b'{"batch": ["d", "a"]}', b'{"batch": ["c"]}'])
+    batches = lines.build_batches([b'{"batch": ["d", "a"]}', b'{"batch": ["c"]}'])
     assert (len(lines), batches) == (5, [[3, 0], [2], [1, 4]])
-    told = [json.loads(line) for line in lines.text([[3, 0], [2]]).splitlines()]
+    told = [json.loads(line) for line in lines.build_shard_text([[3, 0], [2]]).splitlines()]
     assert [(one["id"], one["batch"]) for one in told] == [("a", 1), ("c", 2), ("d", 1)]
-    assert lines.plain(range(4, 5)) == file.read_bytes().splitlines(keepends=True)[4]
+    assert lines.read_lines(range(4, 5)) == file.read_bytes().splitlines(keepends=True)[4]
 
 
 def ending(seconds: float, cpu: float | None, rate: float) -> Ending:
@@ -55,12 +55,12 @@ def test_the_measured_shard_says_how_fast_and_all_how_much():
     together = MergedEnding(Limits())
     together.add(1, ending(3, 2.5, 9), [b"x"] * 2)
     together.add(0, ending(2, 1.5, 5), [b"x"] * 2)
-    whole = together.ending()
+    whole = together.merge_endings()
     assert (whole.usage.seconds, whole.usage.cpu_seconds, whole.usage.answers) == (5, 4, 4)
     assert (whole.usage.examples_per_second, whole.usage.peak_bytes) == (5, 7)
     assert (whole.log, whole.warnings) == ("log 5\nlog 9", ("slow",))
     together.add(2, ending(1, None, 5), [])
-    assert together.ending().usage.cpu_seconds is None
+    assert together.merge_endings().usage.cpu_seconds is None
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_limits_hold_for_all_shards_together(limits, outcome):
 def test_what_is_stored_in_pieces_is_read_as_one_file(monkeypatch):
     monkeypatch.setattr("evaluation.runs.ray_driver.PIECE_BYTES", 4)
     kept: list[bytes] = []
-    store = _Store(lambda data: kept.append(data) or len(kept) - 1)
+    store = _PieceStore(lambda data: kept.append(data) or len(kept) - 1)
     for part in (b"abc", b"defghij", b"k"):
         store.write(part)
-    read = _Pieces(Parcel("", store.done()), kept.__getitem__)
+    read = _PieceReader(Parcel("", store.finish()), kept.__getitem__)
     assert kept == [b"abcd", b"efgh", b"ijk"]
     assert [read.read(3) for _ in range(6)] == [b"abc", b"d", b"efg", b"h", b"ijk", b""]
 
 
 def test_a_node_of_another_release_runs_nothing():
     work = ShardWork("key", Runnable(), "process", Limits(), b"", release="another")
-    with pytest.raises(OtherRelease):
+    with pytest.raises(ReleaseMismatch):
         run_shard(work)
 
 

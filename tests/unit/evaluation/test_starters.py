@@ -15,18 +15,23 @@ from safetensors.numpy import load_file, save_file
 
 from bench import reference_talks
 from evaluation import seeds
-from evaluation.seeds import Row, seed_rows, split_held_out
+from evaluation.seeds import Row, read_seed_rows, split_held_out
 from evaluation.training import reference, shipped
 from evaluation.training.calibration import ScoredRow, compute_calibration_error
 from evaluation.training.confidence import score_rows
 from evaluation.training.fine_tune import Reading, answer_texts
 from evaluation.training.low_rank import compress_change, merge_change
-from evaluation.training.starters import CODES, STARTERS, is_calibrated, is_fresh
+from evaluation.training.starters import (
+    STARTER_CODES,
+    STARTERS,
+    is_starter_calibrated,
+    is_starter_fresh,
+)
 from leaderboard.ranking import anchored, pools
 from serving import backends
 from serving.codecs import Answer
 from serving.registry import ServedModel
-from serving.spec import OUTPUTS, PAIR, SEQUENCE, SPAN, ModelSpec
+from serving.spec import OUTPUT_BY_KIND, PAIR, SEQUENCE, SPAN, ModelSpec
 
 pytestmark = pytest.mark.nightly("starters")
 
@@ -63,20 +68,20 @@ def test_a_change_of_low_rank_comes_back(rows: int, columns: int, seed: int) -> 
 
 
 def test_the_starters_of_the_encoder_are_small_together() -> None:
-    files = [shipped.find_shipped_folder(code) / shipped.DELTA for code in STARTERS]
+    files = [shipped.find_shipped_folder(code) / shipped.DELTA_FILE for code in STARTERS]
     assert sum(file.stat().st_size for file in files) <= 3_000_000
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", STARTER_CODES)
 def test_what_is_shipped_is_of_the_present_seeds_and_options(code: str) -> None:
     """If not: `manage.py train_starters`."""
-    assert is_fresh(code)
+    assert is_starter_fresh(code)
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", STARTER_CODES)
 def test_a_starter_is_as_sure_as_it_is_right(code: str) -> None:
     """By its report, on the held-out rows; its weights are those of the report."""
-    assert is_calibrated(code)
+    assert is_starter_calibrated(code)
     calibration = shipped.read_report(shipped.find_shipped_folder(code))["calibration"]
     before, after = calibration["before"], calibration["after"]
     assert after["ece"] <= LARGEST_ERROR
@@ -92,14 +97,15 @@ def test_a_starter_is_installed_and_served_without_an_export(
     folder = shipped.install_starter(code, tmp_path)
     monkeypatch.delattr(backends, "export_onnx")
     kind = STARTERS[code].kind
-    held = split_held_out(seed_rows(code))[1]
+    held = split_held_out(read_seed_rows(code))[1]
     few = len(held) > MOST_ASKED[kind]
     rows = held[:: 3 if few else 1]
     said = ask_served(folder, tmp_path, rows)
     answer = "answer" if kind == SPAN else "label"
     confidences = [max(found.prob.values()) for found in said]
     rights = [
-        found.output[OUTPUTS[kind]] == row[answer] for found, row in zip(said, rows, strict=True)
+        found.output[OUTPUT_BY_KIND[kind]] == row[answer]
+        for found, row in zip(said, rows, strict=True)
     ]
     figure = "exact_match" if kind == SPAN else "accuracy"
     report = shipped.read_report(folder)
@@ -144,7 +150,7 @@ def test_answers_in_long_passages_are_scored_as_they_are_served(tmp_path: Path) 
     """Over several windows, of which the shorter last one is asked first, and the answer's text
     stands in more than one."""
     folder = shipped.install_starter("qa", tmp_path)
-    (row, *_, other) = split_held_out(seed_rows("qa"))[1]
+    (row, *_, other) = split_held_out(read_seed_rows("qa"))[1]
     asked = {**row, "passage": f"{row['passage']} {other['passage']} {row['passage']}"}
     scored = score_rows(folder, [asked, {**row, "answer": "in no passage"}])
     (confidence,) = confidences_of(scored)
@@ -178,8 +184,8 @@ def test_two_first_starts_at_once_install_one_starter(
 ) -> None:
     """The other one installs while this one reads what its weights or its graph are made of."""
     folder = shipped.find_starter_folder("sentiment", tmp_path)
-    files = {"weights": shipped.find_shipped_folder("sentiment") / shipped.DELTA}
-    files["graph"] = folder / shipped.MODEL
+    files = {"weights": shipped.find_shipped_folder("sentiment") / shipped.DELTA_FILE}
+    files["graph"] = folder / shipped.WEIGHTS_FILE
 
     def slow_load(file: Path) -> Any:
         if file == files[moment]:
@@ -200,28 +206,28 @@ def test_weights_that_are_not_those_of_the_report_are_refused(
     monkeypatch.setattr(seeds, "OFFICIAL_TASKS_FOLDER", tmp_path / "official")
     real = Path(shipped.__file__).parents[2] / "tasks" / "official" / "sentiment" / "starter"
     copy = shutil.copytree(real, shipped.find_shipped_folder("sentiment"))
-    parts = load_file(copy / shipped.DELTA)
+    parts = load_file(copy / shipped.DELTA_FILE)
     name = next(key for key in parts if key.startswith("left/"))
     parts[name][0, 0] += 1
-    save_file(parts, copy / shipped.DELTA)
+    save_file(parts, copy / shipped.DELTA_FILE)
     with pytest.raises(RuntimeError, match="other weights"):
         shipped.install_starter("sentiment", tmp_path)
     assert list((tmp_path / "models" / "starters" / "sentiment").iterdir()) == []
 
 
 def test_the_shipped_files_name_no_path_of_the_machine_that_made_them() -> None:
-    for code in CODES:
+    for code in STARTER_CODES:
         for file in shipped.find_shipped_folder(code).iterdir():
             words = file.read_bytes()
             assert b"/tmp/" not in words, file
             assert b".venv" not in words, file
-        report = json.loads((shipped.find_shipped_folder(code) / shipped.REPORT).read_bytes())
+        report = json.loads((shipped.find_shipped_folder(code) / shipped.REPORT_FILE).read_bytes())
         assert report["task"] == code
 
 
 def test_the_models_of_a_reference_pool_are_named_alike_where_they_are_made_and_read() -> None:
     assert {*reference.BASELINES, *reference_talks.TRIVIAL} == {*anchored.BASELINES}
-    made = {**reference.POOLS, **reference_talks.ABOUT}
+    made = {**reference.POOLS, **reference_talks.DESCRIPTIONS}
     assert {code: [*pools.read_shipped_pool(code).rows] for code in made} == {
         code: [*about] for code, about in made.items()
     }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.kinds import KINDS, kinds_of
+from evaluation.kinds import KINDS, find_kinds
 from evaluation.submissions.kinds import find_submission_kind
 from evaluation.submissions.requirements import Sources, find_gpu_problem
 from tasks.config.loading import load_config
@@ -17,7 +17,7 @@ PINNED = f"registry.example:5000/team/model@sha256:{'ab' * 32}"
 
 
 def field_of(kind, source="", revision="", adapter="jsonl", upload=False, evaluation_set=False):
-    found = find_submission_kind(kind).problem(
+    found = find_submission_kind(kind).find_problem(
         Sources(source, revision, adapter, upload, evaluation_set, private_hosts=("10.0.0.5",))
     )
     assert found is None or found[1].endswith((".", ")."))
@@ -70,9 +70,9 @@ def test_whatever_is_typed_is_answered(kind, source, revision):
 
 def test_a_task_takes_models_or_training_data() -> None:
     models = ("directory", "image", "hub", "llm", "predictions", "chat", "endpoint")
-    assert kinds_of(load_config(MINIMAL)) == models
+    assert find_kinds(load_config(MINIMAL)) == models
     rows = replace(load_config(MINIMAL), training_rows=10)
-    assert kinds_of(rows) == ("rows",)
+    assert find_kinds(rows) == ("rows",)
     assert {"throughput", "memory"}.isdisjoint(rows.weights)  # every model is the same
 
 

@@ -30,13 +30,13 @@ from evaluation.training.data import (
 from evaluation.training.fine_tune import (
     TrainingOptions,
     TrainingReport,
-    evaluate,
+    evaluate_folder,
     train,
 )
 from evaluation.training.folders import make_atomic_folder
 from evaluation.training.softening import divide_head
-from serving.codecs import Answer, codec_for
-from serving.spec import FIELDS, OUTPUTS, ModelFolder
+from serving.codecs import Answer, choose_codec
+from serving.spec import FIELDS_BY_KIND, OUTPUT_BY_KIND, ModelFolder
 
 WORDS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "a", "was", "is", "good", "bad", "day", "tea"),
@@ -70,12 +70,12 @@ def codec(kind: str, labels: tuple[str, ...] | None, max_length: int = 64):
         path=Path(),
         weights=(),
         kind=kind,
-        fields=FIELDS[kind],
-        output=OUTPUTS[kind],
+        fields=FIELDS_BY_KIND[kind],
+        output=OUTPUT_BY_KIND[kind],
         labels=labels,
         max_length=max_length,
     )
-    return codec_for(folder, wordpieces(), max_length)
+    return choose_codec(folder, wordpieces(), max_length)
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +291,7 @@ def test_the_same_seed_gives_the_same_weights(kind: str, base: Path, tmp_path: P
     rows = ROWS[kind]()
     assert report.rows + report.dev_rows == len(rows)
     assert 1 <= report.best_epoch <= report.epochs == 2
-    assert set(report.dev) == set(evaluate(tmp_path / "a", rows))
+    assert set(report.dev) == set(evaluate_folder(tmp_path / "a", rows))
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -381,7 +381,7 @@ def test_training_learns(base: Path, tmp_path: Path) -> None:
         learning_rate=3e-3,
         layer_decay=1.0,
     )
-    assert evaluate(tmp_path / "made", text_rows())["accuracy"] == 1.0
+    assert evaluate_folder(tmp_path / "made", text_rows())["accuracy"] == 1.0
 
 
 @pytest.mark.parametrize("when", [0, 2])
@@ -471,16 +471,16 @@ def check_temperature_is_divided_by_once(calm: Path, home: Path) -> None:
     """A head that is far too sure says the same after calibration, less surely; the next
     calibration changes no byte."""
     target = shipped.find_shipped_folder("sentiment")
-    parts = load_file(target / shipped.DELTA)
+    parts = load_file(target / shipped.DELTA_FILE)
     for name in ("whole/classifier.weight", "whole/classifier.bias"):
         parts[name] = parts[name] * 1000
-    save_file(parts, target / shipped.DELTA)
+    save_file(parts, target / shipped.DELTA_FILE)
     report = shipped.read_report(target)
     del report["calibration"]
-    (target / shipped.REPORT).write_text(json.dumps(report))
-    assert not starters.is_calibrated("sentiment")
-    starters.run(home, "sentiment", force=False, as_json=True)
-    assert starters.is_calibrated("sentiment")
+    (target / shipped.REPORT_FILE).write_text(json.dumps(report))
+    assert not starters.is_starter_calibrated("sentiment")
+    starters.train_and_install_starters(home, "sentiment", force=False, as_json=True)
+    assert starters.is_starter_calibrated("sentiment")
     calibration = shipped.read_report(target)["calibration"]
     assert calibration["temperature"] > 1
     assert calibration["after"]["nll"] < calibration["before"]["nll"]
@@ -514,7 +514,7 @@ def test_a_starter_is_trained_shipped_and_installed(small_starters: Path) -> Non
     target = shipped.find_shipped_folder("sentiment")
     starters.train_starter("sentiment", target, lambda done, *_: steps.append(done))
     assert steps
-    assert starters.is_fresh("sentiment")
+    assert starters.is_starter_fresh("sentiment")
     folder = shipped.install_starter("sentiment", small_starters)
     report = shipped.read_report(folder)
     assert report["task"] == "sentiment"
@@ -523,26 +523,26 @@ def test_a_starter_is_trained_shipped_and_installed(small_starters: Path) -> Non
     assert set(report) >= {"dev", "epochs", "best_epoch", "seconds"}
     assert report["weights_sha256"].startswith(folder.name)
     held = seeds.split_held_out(text_rows())[1]
-    assert evaluate(folder, held) == report["held_out"]
-    assert starters.is_calibrated("sentiment")
+    assert evaluate_folder(folder, held) == report["held_out"]
+    assert starters.is_starter_calibrated("sentiment")
     assert report["calibration"]["rows"] == report["dev_rows"]
     check_temperature_is_divided_by_once(folder, small_starters)
     seed = seeds.OFFICIAL_TASKS_FOLDER / "sentiment" / "seed.jsonl"
     extra = {"group": "new", "text": "tea", "label": "positive"}
     seed.write_text(seed.read_text() + json.dumps(extra) + "\n")
-    assert not starters.is_fresh("sentiment")
+    assert not starters.is_starter_fresh("sentiment")
 
 
 def test_a_training_that_failed_leaves_what_was_shipped(
     small_starters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise RuntimeError("out of memory")
+        raise RuntimeError("oom")
 
     old = shipped.find_shipped_folder("sentiment")
     old.mkdir()
-    monkeypatch.setattr(starters, "evaluate", fail)
-    with pytest.raises(RuntimeError, match="out of memory"):
+    monkeypatch.setattr(starters, "evaluate_folder", fail)
+    with pytest.raises(RuntimeError, match="oom"):
         starters.train_starter("sentiment", old, quiet)
     assert old.exists()
     assert list(old.iterdir()) == []
@@ -551,10 +551,10 @@ def test_a_training_that_failed_leaves_what_was_shipped(
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a report of each starter; those of qa and nli were trained by another recipe."""
-    monkeypatch.setattr(starters, "is_fresh", lambda code: code not in {"qa", "nli"})
-    monkeypatch.setattr(starters, "is_calibrated", lambda code: True)
+    monkeypatch.setattr(starters, "is_starter_fresh", lambda code: code not in {"qa", "nli"})
+    monkeypatch.setattr(starters, "is_starter_calibrated", lambda code: True)
     monkeypatch.setattr(starters, "install_starter", lambda code, home: home / code)
-    for code in starters.CODES:
+    for code in starters.STARTER_CODES:
         report = {"task": code, "held_out_rows": 7, "held_out": {"accuracy": 0.5}}
         (tmp_path / code).mkdir()
         (tmp_path / code / "report.json").write_text(json.dumps(report))
@@ -565,7 +565,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("task", "force", "wanted"),
     [
         (None, False, ["nli", "qa"]),
-        (None, True, list(starters.CODES)),
+        (None, True, list(starters.STARTER_CODES)),
         ("sentiment", False, []),
         ("sentiment", True, ["sentiment"]),
     ],
@@ -580,10 +580,10 @@ def test_what_is_trained_and_reported(
 ) -> None:
     trained: list[str] = []
     monkeypatch.setattr(starters, "_train_all", trained.extend)
-    starters.run(installed, task, force=force, as_json=True)
+    starters.train_and_install_starters(installed, task, force=force, as_json=True)
     assert trained == wanted
     reported = [report["task"] for report in json.loads(capsys.readouterr().out)]
-    assert reported == ([task] if task else list(starters.CODES))
+    assert reported == ([task] if task else list(starters.STARTER_CODES))
 
 
 def test_the_starter_that_failed_is_named() -> None:
@@ -594,7 +594,7 @@ def test_the_starter_that_failed_is_named() -> None:
 @pytest.mark.parametrize("code", starters.STARTERS)
 def test_the_shipped_seeds_can_be_trained_on(code: str) -> None:
     starter = starters.STARTERS[code]
-    rows = seeds.seed_rows(code)
+    rows = seeds.read_seed_rows(code)
     fine_tune.check_rows(rows, kind=starter.kind, labels=starter.options.labels)
     held = seeds.split_held_out(rows)[1]
     assert 0.08 < len(held) / len(rows) < 0.15

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.seeds import seed_rows
+from evaluation.seeds import read_seed_rows
 from evaluation.task_shape import (
-    Untrainable,
-    released_row,
-    runnable_shape_of,
-    trainable_shape_of,
-    training_row,
+    UntrainableTask,
+    build_released_row,
+    build_runnable_shape,
+    build_trainable_shape,
+    build_training_row,
 )
 from evaluation.training.data import check_rows
 from serving.spec import PAIR, SEQUENCE, SPAN
@@ -47,7 +47,7 @@ def official(code: str):
     ],
 )
 def test_the_official_tasks_can_be_trained(code, kind, fields, answer):
-    shape = trainable_shape_of(official(code))
+    shape = build_trainable_shape(official(code))
     assert (shape.kind, shape.fields, shape.answer) == (kind, fields, answer)
     assert (shape.labels is None) == (kind == SPAN)
 
@@ -56,48 +56,48 @@ def test_the_official_tasks_can_be_trained(code, kind, fields, answer):
     ("text", "said"),
     [
         (MINIMAL, "models read text and answer answer"),
-        (MINIMAL.replace("name: text, type: text", "name: text, type: image"), "is no text"),
+        (MINIMAL.replace("name: text, type: text", "name: text, type: image"), "isn't a text"),
     ],
 )
 def test_other_tasks_are_refused_in_words(text, said):
-    with pytest.raises(Untrainable, match=said):
-        trainable_shape_of(load_config(text))
+    with pytest.raises(UntrainableTask, match=said):
+        build_trainable_shape(load_config(text))
 
 
 def test_fields_with_other_names_keep_them_for_the_target():
-    shape = trainable_shape_of(load_config(SPAN_TASK))
+    shape = build_trainable_shape(load_config(SPAN_TASK))
     assert shape.fields == ("ask", "story")
     fields = {"story": "A fox. A red fox.", "ask": "Who?"}
-    row = training_row(shape, fields, {"text": "fox", "start": 13, "end": 16})
+    row = build_training_row(shape, fields, {"text": "fox", "start": 13, "end": 16})
     assert row == {
         "question": "Who?",
         "passage": "A fox. A red fox.",
         "answer": "fox",
         "answer_start": 13,
     }
-    assert shape.inputs(row) == fields
+    assert shape.select_inputs(row) == fields
 
 
 @pytest.mark.parametrize("start", [None, -4, 4, 99, "13"])
 def test_a_span_without_a_true_offset_is_sought(start):
-    shape = trainable_shape_of(load_config(SPAN_TASK))
+    shape = build_trainable_shape(load_config(SPAN_TASK))
     fields = {"story": "A fox. A red fox.", "ask": "Who?"}
-    assert training_row(shape, fields, {"text": "fox", "start": start})["answer_start"] == 2
-    assert training_row(shape, fields, "red")["answer_start"] == 9
+    assert build_training_row(shape, fields, {"text": "fox", "start": start})["answer_start"] == 2
+    assert build_training_row(shape, fields, "red")["answer_start"] == 9
 
 
 @pytest.mark.parametrize("answer", ["wolf", "", " ", None, {"text": 5}, {}])
 def test_a_span_that_is_not_there_teaches_nothing(answer):
-    shape = trainable_shape_of(load_config(SPAN_TASK))
-    assert training_row(shape, {"story": "A fox.", "ask": "Who?"}, answer) is None
+    shape = build_trainable_shape(load_config(SPAN_TASK))
+    assert build_training_row(shape, {"story": "A fox.", "ask": "Who?"}, answer) is None
 
 
 def test_a_label_that_the_task_does_not_have_teaches_nothing():
-    shape = trainable_shape_of(official("sentiment"))
-    assert training_row(shape, {"text": "Fine."}, "mixed") is None
-    assert training_row(shape, {"text": "Fine."}, "positive") is not None
-    assert training_row(shape, {"text": " "}, "positive") is None
-    assert training_row(shape, {"prompt": "Fine."}, "positive") is None
+    shape = build_trainable_shape(official("sentiment"))
+    assert build_training_row(shape, {"text": "Fine."}, "mixed") is None
+    assert build_training_row(shape, {"text": "Fine."}, "positive") is not None
+    assert build_training_row(shape, {"text": " "}, "positive") is None
+    assert build_training_row(shape, {"prompt": "Fine."}, "positive") is None
 
 
 texts = st.one_of(st.none(), st.integers(), st.text(max_size=12))
@@ -105,8 +105,8 @@ texts = st.one_of(st.none(), st.integers(), st.text(max_size=12))
 
 @given(texts, texts, st.one_of(texts, st.sampled_from(["neutral", "entailment"])))
 def test_every_row_that_comes_out_can_be_trained_on(premise, hypothesis, answer):
-    shape = trainable_shape_of(official("nli"))
-    row = training_row(shape, {"premise": premise, "hypothesis": hypothesis}, answer)
+    shape = build_trainable_shape(official("nli"))
+    row = build_training_row(shape, {"premise": premise, "hypothesis": hypothesis}, answer)
     if row:
         other = {"premise": "another", "hypothesis": "one", "label": "neutral"}
         check_rows([row, {**other, "group": "g"}], kind=shape.kind, labels=shape.labels)
@@ -114,8 +114,8 @@ def test_every_row_that_comes_out_can_be_trained_on(premise, hypothesis, answer)
 
 @given(st.text(max_size=20), st.text(max_size=4), st.integers(-3, 30))
 def test_every_span_that_comes_out_can_be_trained_on(story, said, start):
-    shape = trainable_shape_of(load_config(SPAN_TASK))
-    row = training_row(shape, {"story": story, "ask": "Who?"}, {"text": said, "start": start})
+    shape = build_trainable_shape(load_config(SPAN_TASK))
+    row = build_training_row(shape, {"story": story, "ask": "Who?"}, {"text": said, "start": start})
     if row:
         other = {"passage": "A", "question": "?", "answer": "A", "answer_start": 0, "group": "g"}
         check_rows([row, other], kind=SPAN, labels=None)
@@ -129,35 +129,37 @@ def test_a_released_row_brings_what_is_right_and_its_author():
         "input_json": {"hypothesis": "It was dry.", "label": "neutral"},
         "label": "contradiction",
     }
-    shape = trainable_shape_of(official("nli"))
-    row = released_row(shape, line)
+    shape = build_trainable_shape(official("nli"))
+    row = build_released_row(shape, line)
     assert row == {
         "premise": "It rained.",
         "hypothesis": "It was dry.",
         "label": "contradiction",
         "group": "a1",
     }
-    assert released_row(shape, {**line, "anon_uid": None})["group"] == "u1"
-    assert released_row(shape, {**line, "label": "mixed"}) is None
+    assert build_released_row(shape, {**line, "anon_uid": None})["group"] == "u1"
+    assert build_released_row(shape, {**line, "label": "mixed"}) is None
     span = {
         **line,
         "context": {"story": "A fox."},
         "input_json": {"ask": "Who?", "said": {"text": "fox", "start": 2, "end": 5}},
         "label": "fox",
     }
-    assert released_row(trainable_shape_of(load_config(SPAN_TASK)), span)["answer_start"] == 2
+    assert (
+        build_released_row(build_trainable_shape(load_config(SPAN_TASK)), span)["answer_start"] == 2
+    )
 
 
 def test_the_shipped_seeds_all_teach():
     for code in ("nli", "sentiment", "hate-speech"):
-        shape = trainable_shape_of(official(code))
+        shape = build_trainable_shape(official(code))
         with (OFFICIAL_FOLDER / code / "seed.jsonl").open() as file:
             rows = [json.loads(line) for line in file]
-        assert all(training_row(shape, row, row["label"]) for row in rows)
+        assert all(build_training_row(shape, row, row["label"]) for row in rows)
 
 
 def test_the_scene_rows_are_those_that_their_script_makes():
-    scenes = [row for row in seed_rows("nli") if row["group"].startswith("nli-scene-")]
+    scenes = [row for row in read_seed_rows("nli") if row["group"].startswith("nli-scene-")]
     assert scenes == list(runpy.run_path("scripts/nli_scenes.py")["rows"]())
 
 
@@ -172,7 +174,7 @@ output: [{name: label, type: multiclass}]
 verdict: {type: exact_match, fields: [label]}
 metrics: {main: accuracy}
 """)
-    shape = runnable_shape_of(config)
-    row = training_row(shape, {"photo": {"digest": "0" * 64}}, "cat")
+    shape = build_runnable_shape(config)
+    row = build_training_row(shape, {"photo": {"digest": "0" * 64}}, "cat")
     assert row == {"image": "0" * 64, "label": "cat"}
-    assert training_row(shape, {"photo": None}, "cat") is None
+    assert build_training_row(shape, {"photo": None}, "cat") is None

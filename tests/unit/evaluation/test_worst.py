@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.groups import (
     MENTIONS,
-    Groups,
+    GroupDefinitions,
     choose_group_metric,
     compute_group_numbers,
     find_mentioned_groups,
-    is_in,
+    is_in_slice,
     read_groups,
     select_group_numbers,
 )
@@ -168,10 +168,23 @@ def test_owners_name_terms_and_slices():
     assert [*found.terms] == ["men", "women", "celts", "old angles"]
 
 
+def test_a_term_with_a_typographic_apostrophe_is_found():
+    found = read_groups(
+        config(
+            "metrics: {main: macro_f1, also: [accuracy], deltas: [fairness], "
+            "group_terms: [[Ma’ohi, Celts]]}",
+            "fairness: 1",
+        )
+    )
+    for apostrophe in "’'":
+        row = SetRow("u", {"text": f"A Ma{apostrophe}ohi song"}, ("x",))
+        assert "ma'ohi" in found.add_mentions(row).slices[MENTIONS]
+
+
 def test_without_fairness_there_are_no_groups_and_elsewhere_no_english_words():
     none = read_groups(config("metrics: {main: macro_f1, deltas: [robustness]}", "robustness: 1"))
     row = SetRow("u", {"text": "she"}, ("x",))
-    assert none == Groups((), {}, ())
+    assert none == GroupDefinitions((), {}, ())
     assert none.add_mentions(row) is row
     assert compute_group_numbers([part(0.5)], none, "accuracy") == []
     assert read_groups(config(language="de")).fields == ()
@@ -184,7 +197,7 @@ def test_groups_are_compared_by_a_share_of_right_answers():
 
 
 def test_the_worst_group_and_the_gap_of_numbers_by_slice():
-    groups = Groups(("tag", MENTIONS), {}, ())
+    groups = GroupDefinitions(("tag", MENTIONS), {}, ())
     numbers = [
         part(0.9, name="women"), part(0.6, name="men"), part(0.2, 10, name="few"),
         part(0.1, metric="macro_f1"), Number("accuracy", 0.1, 0, 1, 90),
@@ -203,7 +216,7 @@ def test_the_worst_group_and_the_gap_of_numbers_by_slice():
 
 def test_a_row_is_in_the_slices_of_its_values():
     row = SetRow("u", {}, (), {"tag": ("a=b", "long" * 100)})
-    assert is_in(row, "tag=a=b")
-    assert is_in(row, f"tag={'long' * 100}"[:200])
-    assert not is_in(row, "tag=a")
-    assert not is_in(row, "other=a")
+    assert is_in_slice(row, "tag=a=b")
+    assert is_in_slice(row, f"tag={'long' * 100}"[:200])
+    assert not is_in_slice(row, "tag=a")
+    assert not is_in_slice(row, "other=a")

@@ -234,7 +234,7 @@ LEFT_OUT = {"hate-speech": ["fairness"], "secret": COSTLESS, "grounded": COSTLES
 PRESET_WEIGHTS = {
     title: {"main": FULL_WEIGHT, **dict.fromkeys(others, FULL_WEIGHT)}
     for title, others in PRESETS.items()
-} | {"Owner's": {"main": 4, "throughput": 1, "memory": 1, "fairness": 1, "robustness": 1}}
+} | {"Owner’s weights": {"main": 4, "throughput": 1, "memory": 1, "fairness": 1, "robustness": 1}}
 
 
 @pytest.mark.parametrize("code", POOLED)
@@ -267,7 +267,10 @@ def test_speed_and_memory_tell_real_models_apart(code):
     }
     speeds = np.array([smallest["throughput"] * speed for speed, _ in REAL.values()])
     sizes = np.array([memory for _, memory in REAL.values()])
-    for found in (scales["throughput"].places(speeds), scales["memory"].places(sizes)):
+    for found in (
+        scales["throughput"].compute_positions(speeds),
+        scales["memory"].compute_positions(sizes),
+    ):
         assert (np.diff(found) < -0.01).all()
         assert found[-1] > 0.05
 

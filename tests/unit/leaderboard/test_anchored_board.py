@@ -12,7 +12,7 @@ from leaderboard.board.query import read_request
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.tables import describe_anchors as page_anchors
 from leaderboard.ranking.anchored import compute_anchors, score_on_anchors
-from leaderboard.ranking.formula import PLACE_TERM, SENTENCE, describe_formula
+from leaderboard.ranking.formula import SCALE_TERM, SENTENCE, describe_formula
 from leaderboard.ranking.weights import SET_WEIGHT, Weighting, WeightsError
 from tasks.config.schema import DETAIL_COLUMNS
 from tests.support.matrices import METRICS, POOL, chance_matrix
@@ -21,7 +21,7 @@ WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "
 
 
 def weighting(matrix):
-    return Weighting(WEIGHTS, {one.name: SET_WEIGHT for one in matrix.counting})
+    return Weighting(WEIGHTS, {one.name: SET_WEIGHT for one in matrix.counting_sets})
 
 
 def anchored(**options):
@@ -40,7 +40,7 @@ def test_an_anchored_board_scores_as_the_command_does():
     expected = {one.model: one.dynascore for one in score_on_anchors(anchors, WEIGHTS, table)}
     for row in found.rows:
         assert row.dynascore.value == pytest.approx(expected[row.model.name])
-        assert sum(row.parts.values()) == pytest.approx(row.dynascore.value)
+        assert sum(row.points_by_metric.values()) == pytest.approx(row.dynascore.value)
         assert 0 <= row.dynascore.low <= row.dynascore.value <= row.dynascore.high <= 100
 
 
@@ -93,7 +93,7 @@ def test_no_further_model_changes_a_score_or_the_order(seed, count):
         return [
             (row.model.name, row.dynascore)
             for row in rank_board(some, weighting(some)).rows
-            if row.place < count
+            if row.model_index < count
         ]
 
     assert scores(few) == scores(board)
@@ -106,7 +106,7 @@ def test_a_model_no_better_in_anything_never_ranks_above(seed):
     less = chance.choice([0.0, 0.01, 5.0], values[0].shape)
     less[:, COLUMNS.index("memory")] *= -1
     values[1] = values[0] - less
-    ranks = {row.place: row.rank_number for row in rank_board(board, weighting(board)).rows}
+    ranks = {row.model_index: row.rank_number for row in rank_board(board, weighting(board)).rows}
     assert (ranks[0] or 0) <= (ranks[1] or 0)
 
 
@@ -114,7 +114,9 @@ def test_a_model_no_better_in_anything_never_ranks_above(seed):
 def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
     units = {"throughput": speed, "latency_p95": 1 / speed, "memory": memory, "memory_mean": memory}
     board = by_chance(seed)
-    expected = [(row.place, row.dynascore) for row in rank_board(board, weighting(board)).rows]
+    expected = [
+        (row.model_index, row.dynascore) for row in rank_board(board, weighting(board)).rows
+    ]
     board.numbers.memo.clear()
     for name, unit in units.items():
         board.numbers.values[..., COLUMNS.index(name)] *= unit
@@ -123,7 +125,7 @@ def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
         for model, row in POOL.rows.items()
     }
     other = dataclasses.replace(board, pool=dataclasses.replace(POOL, rows=pool))
-    found = [(row.place, row.dynascore) for row in rank_board(other, weighting(other)).rows]
+    found = [(row.model_index, row.dynascore) for row in rank_board(other, weighting(other)).rows]
     assert [place for place, _ in found] == [place for place, _ in expected]
     for (_, one), (_, another) in zip(found, expected, strict=True):
         assert one == pytest.approx(another, abs=1e-4)
@@ -132,27 +134,36 @@ def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
 @given(seeds)
 def test_what_only_says_more_of_a_metric_never_counts(seed):
     board = by_chance(seed)
-    expected = [(row.place, row.dynascore) for row in rank_board(board, weighting(board)).rows]
+    expected = [
+        (row.model_index, row.dynascore) for row in rank_board(board, weighting(board)).rows
+    ]
     board.numbers.memo.clear()
     board.numbers.values[..., len(METRICS) :] = -board.numbers.values[..., len(METRICS) :]
-    found = [(row.place, row.dynascore) for row in rank_board(board, weighting(board)).rows]
+    found = [(row.model_index, row.dynascore) for row in rank_board(board, weighting(board)).rows]
     assert found == expected
 
 
 def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
     matrix = anchored(models=3, spread=0, missing=[(0, 0, "memory"), (1, 0, "accuracy")])
     board = rank_board(matrix, weighting(matrix))
-    found = {row.place: row for row in board.rows}
+    found = {row.model_index: row for row in board.rows}
     score, share = found[0].dynascore, 0.125
-    quality = found[0].parts["accuracy"] / 0.5
-    assert ("memory" in found[0].parts, found[0].missing[0].partition(" ")[0]) == (False, "memory")
+    quality = found[0].points_by_metric["accuracy"] / 0.5
+    assert ("memory" in found[0].points_by_metric, found[0].missing[0].partition(" ")[0]) == (
+        False,
+        "memory",
+    )
     assert (score.value, score.is_range, found[0].rank_number) == (None, True, None)
-    assert score.least == pytest.approx(sum(found[0].parts.values()))
+    assert score.least == pytest.approx(sum(found[0].points_by_metric.values()))
     assert score.most == pytest.approx(score.least + share * quality)
     assert score.low < score.least < score.most < score.high
     assert (found[0].first, found[0].last) == (1, 2)
     assert found[0].rank == "1–2"
-    assert (found[1].rank, found[1].dynascore, found[1].parts) == ("", BoardScore(None), {})
+    assert (found[1].rank, found[1].dynascore, found[1].points_by_metric) == (
+        "",
+        BoardScore(None),
+        {},
+    )
     assert (found[2].missing, found[2].dynascore.is_range) == ((), False)
     assert sum("range" in notice for notice in board.notices) == 1
     whole = anchored(models=3)
@@ -169,7 +180,7 @@ def test_a_model_that_was_measured_less_never_stands_as_surely_better_or_worse()
         matrix.numbers.values[..., accuracy].T[..., None]
         - matrix.numbers.draws[:, 0].mean(axis=-1, keepdims=True)
     ).astype(np.float32)
-    found = {row.place: row for row in rank_board(matrix, weighting(matrix)).rows}
+    found = {row.model_index: row for row in rank_board(matrix, weighting(matrix)).rows}
     assert found[0].dynascore.least < found[1].dynascore.value < found[0].dynascore.most
     assert [(row.first, row.last) for row in found.values()] == [(1, 2), (1, 2)]
     assert {row.rank for row in found.values()} == {"1–2", "1"}
@@ -178,7 +189,7 @@ def test_a_model_that_was_measured_less_never_stands_as_surely_better_or_worse()
 @given(seeds)
 def test_the_range_and_the_ranks_hold_whatever_the_missing_numbers_are(seed):
     board, chance = by_chance(seed), np.random.default_rng(seed)
-    before = {row.place: row for row in rank_board(board, weighting(board)).rows}
+    before = {row.model_index: row for row in rank_board(board, weighting(board)).rows}
     values, main = board.numbers.values, METRICS.index("accuracy")
     lacking = np.isnan(values) & ~board.numbers.undefined
     lacking[..., main] = False
@@ -188,7 +199,7 @@ def test_the_range_and_the_ranks_hold_whatever_the_missing_numbers_are(seed):
         some = lacking[..., place]
         values[..., place][some] = chance.choice([least, most, (least + most) / 2], some.sum())
     board.numbers.memo.clear()
-    after = {row.place: row for row in rank_board(board, weighting(board)).rows}
+    after = {row.model_index: row for row in rank_board(board, weighting(board)).rows}
     for place, row in before.items():
         now = after[place].dynascore
         if row.dynascore.is_range:
@@ -219,11 +230,11 @@ def test_the_formula_is_said_in_another_language():
     board = rank_board(matrix, weighting(matrix))
     catalogue = {
         SENTENCE: "%(places)s; %(main)s; %(shares)s; %(version)s",
-        PLACE_TERM: "%(metric)s: %(low)s bis %(high)s",
+        SCALE_TERM: "%(metric)s: %(low)s bis %(high)s",
     }
     anchors = page_anchors(matrix, board)
     told = describe_formula(
-        WEIGHTS, "accuracy", anchors, say=catalogue.__getitem__, words=str.upper
+        WEIGHTS, "accuracy", anchors, translate=catalogue.__getitem__, name_metric=str.upper
     )
     assert told.startswith("ACCURACY: 50 bis 100; ")
     assert "0.125 × MEMORY" in told

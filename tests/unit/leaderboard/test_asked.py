@@ -18,7 +18,12 @@ from leaderboard.board.query import (
     read_former_weighting,
     read_request,
 )
-from leaderboard.ranking.weights import METRIC, Weighting, WeightsError, build_opening_weights
+from leaderboard.ranking.weights import (
+    METRIC_PREFIX,
+    Weighting,
+    WeightsError,
+    build_opening_weights,
+)
 from tasks.config.loading import load_config
 
 weights = st.floats(0, 8).filter(bool)
@@ -31,7 +36,7 @@ START = Weighting({"accuracy": 4.0, "throughput": 1 / 3}, {"round-1": 5.0})
 
 def form(was, slider, box):
     return {
-        f"{METRIC}{name}": [format_weight(each[name]) for each in (was, slider, box)]
+        f"{METRIC_PREFIX}{name}": [format_weight(each[name]) for each in (was, slider, box)]
         for name in was
     }
 
@@ -67,21 +72,21 @@ def test_slider_or_box_whichever_was_moved():
 
 
 def test_shares_in_words():
-    found = build_sliders(METRIC, {"accuracy": 4.0, "throughput": 5.0})
-    assert [(each.text, each.total, each.percent) for each in found] == [
-        ("4", "9", "44"),
-        ("5", "9", "56"),
+    found = build_sliders(METRIC_PREFIX, {"accuracy": 4.0, "throughput": 5.0})
+    assert [(each.text, each.total, round(100 * each.share)) for each in found] == [
+        ("4", "9", 44),
+        ("5", "9", 56),
     ]
     assert {each.step for each in found} == {"1"}
-    assert build_sliders(METRIC, START.metrics)[1].text == "0.3"
-    assert {each.step for each in build_sliders(METRIC, START.metrics)} == {"0.1"}
+    assert build_sliders(METRIC_PREFIX, START.metrics)[1].text == "0.3"
+    assert {each.step for each in build_sliders(METRIC_PREFIX, START.metrics)} == {"0.1"}
 
 
 def test_what_cannot_be_used_is_shown_as_it_was_typed():
     query = {"w_accuracy": ["4", "4", "lots"]}
     with pytest.raises(WeightsError):
         read_request(query, START)
-    assert [each.text for each in build_typed_sliders(query, METRIC, START.metrics)] == [
+    assert [each.text for each in build_typed_sliders(query, METRIC_PREFIX, START.metrics)] == [
         "lots",
         "0.3",
     ]

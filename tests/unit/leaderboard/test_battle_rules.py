@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.arena.battles.naming import FAMILIES, names_itself
-from leaderboard.arena.battles.pairing import UNIFORM, pair_chances
+from leaderboard.arena.battles.naming import FAMILIES, is_self_named
+from leaderboard.arena.battles.pairing import UNIFORM_SHARE, compute_pair_chances
 from leaderboard.arena.battles.personal import find_personal_data
 from leaderboard.arena.ranking import Votes
 from leaderboard.arena.style import COVARIATES, compute_log_ratios, measure_style
@@ -31,7 +31,7 @@ from tests.support.arenas import simulated
     ],
 )
 def test_answers_that_name_their_model(answer, names):
-    assert names_itself(["Nothing here.", answer], names)
+    assert is_self_named(["Nothing here.", answer], names)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_answers_that_name_their_model(answer, names):
     ],
 )
 def test_answers_that_name_nobody(answer, names):
-    assert not names_itself([answer], names)
+    assert not is_self_named([answer], names)
 
 
 @given(st.sampled_from([word for family in FAMILIES for word in family if len(word) > 2]))
 def test_each_family_is_known_by_its_words(word):
-    assert names_itself([f"Ask {word.title()}, please"], [f"{word.replace(' ', '-')}-9b"])
-    assert names_itself([f"I am {word}"], ["m1"])
+    assert is_self_named([f"Ask {word.title()}, please"], [f"{word.replace(' ', '-')}-9b"])
+    assert is_self_named([f"I am {word}"], ["m1"])
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_chances_of_pairs(count, seed, votes, data):
     live = np.array(
         sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=2))), dtype=np.intp
     )
-    pairs, chances = pair_chances(count, made, live)
+    pairs, chances = compute_pair_chances(count, made, live)
     assert len(pairs) == len(live) * (len(live) - 1) // 2
     assert set(pairs.ravel()) == set(live)
     assert chances.sum() == pytest.approx(1)
-    assert chances.min() >= UNIFORM / len(pairs) - 1e-12
+    assert chances.min() >= UNIFORM_SHARE / len(pairs) - 1e-12
 
 
 def test_at_first_all_pairs_are_alike():
-    _, chances = pair_chances(4, none_yet(), np.arange(4))
+    _, chances = compute_pair_chances(4, none_yet(), np.arange(4))
     assert chances == pytest.approx(np.full(6, 1 / 6))
 
 
@@ -139,13 +139,13 @@ def test_what_is_known_least_is_drawn_most():
     """After many equal battles of 0 and 1, a pair with 2 is likelier; a clear pair tells little."""
     left = np.zeros(400, dtype=np.intp)
     votes = Votes(left, left + 1, np.arange(400) % 2, left)
-    pairs, chances = pair_chances(3, votes, np.arange(3))
+    pairs, chances = compute_pair_chances(3, votes, np.arange(3))
     by_pair = dict(zip(map(tuple, pairs.tolist()), chances, strict=True))
     assert by_pair[0, 1] < by_pair[0, 2] == pytest.approx(by_pair[1, 2])
     both, third = np.repeat([0, 1], 40), np.full(80, 2)
     none = np.zeros(80, dtype=np.intp)
     beaten = [
-        np.append(old, new) for old, new in zip(votes, (both, third, none, none), strict=True)
+        np.append(old, new) for old, new in zip(votes[:4], (both, third, none, none), strict=True)
     ]
-    _, later = pair_chances(3, Votes(*beaten), np.arange(3))
+    _, later = compute_pair_chances(3, Votes(*beaten), np.arange(3))
     assert later[0] > chances[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import select_drawn_metrics
 from leaderboard.board.intervals import compute_correlations, compute_difference_ends, compute_ends
-from leaderboard.board.matrix import DRAWS
+from leaderboard.board.matrix import DRAW_COUNT
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.tables import read_cell
 from leaderboard.ranking.weights import Weighting
@@ -44,7 +44,7 @@ def test_a_mean_over_one_set_has_the_interval_of_that_set(seed, weight, is_alone
     place = len(matrix.sets) - 1
     for row in rank_board(matrix, Weighting(only(accuracy=1.0), sets), "robust").rows:
         for name in METRICS:
-            assert row.metrics[name] == read_cell(matrix, row.place, place, name)
+            assert row.metrics[name] == read_cell(matrix, row.model_index, place, name)
         assert row.dynascore[:3] == pytest.approx(row.metrics["accuracy"], abs=1e-6)
 
 
@@ -56,8 +56,8 @@ def test_the_ends_over_several_sets_are_those_of_a_sum_of_independent_numbers():
     for row in rank_board(
         matrix, Weighting(only(accuracy=1.0), {"round-1": 3.0, "round-2": 1.0})
     ).rows:
-        errors = (value - low)[row.place] / 1.96
-        draws = chance.normal(value[row.place], errors, (100_000, 2)) @ [0.75, 0.25]
+        errors = (value - low)[row.model_index] / 1.96
+        draws = chance.normal(value[row.model_index], errors, (100_000, 2)) @ [0.75, 0.25]
         assert row.metrics["accuracy"].low == pytest.approx(np.quantile(draws, 0.025), abs=0.03)
 
 
@@ -65,14 +65,14 @@ def test_a_set_without_an_interval_leaves_the_mean_without_one():
     matrix = with_ends(chance_matrix(), 3)
     matrix.numbers.low[0, 0, ACCURACY] = matrix.numbers.high[0, 0, ACCURACY] = np.nan
     rows = rank_board(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
-    unsure = [row.place for row in rows if row.metrics["accuracy"].low is None]
-    assert unsure == [row.place for row in rows if row.dynascore.low is None] == [0]
+    unsure = [row.model_index for row in rows if row.metrics["accuracy"].low is None]
+    assert unsure == [row.model_index for row in rows if row.dynascore.low is None] == [0]
 
 
 def test_a_model_without_a_result_has_neither():
     matrix = with_ends(chance_matrix(missing=[(0, 0, name) for name in METRICS]), 3)
     rows = rank_board(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
-    (row,) = (row for row in rows if row.place == 0)
+    (row,) = (row for row in rows if row.model_index == 0)
     assert (row.metrics["accuracy"], row.dynascore) == (Cell(None), BoardScore(None))
 
 
@@ -89,7 +89,7 @@ def board_by_chance(chance, truth):
     matrix = chance_matrix(models=len(truth), sets=1, metrics=METRICS)
     values, low, high = (np.full(matrix.numbers.values.shape, np.nan) for _ in range(3))
     columns = select_drawn_metrics(METRICS)
-    draws = np.zeros((1, len(columns), len(truth), DRAWS), dtype=np.float32)
+    draws = np.zeros((1, len(columns), len(truth), DRAW_COUNT), dtype=np.float32)
     for model, row in enumerate(truth):
         for name, share in row.items():
             at = model, 0, METRICS.index(name)
@@ -99,7 +99,7 @@ def board_by_chance(chance, truth):
                 values[at] = 100 * right / EXAMPLES
                 some = 100 * chance.binomial(EXAMPLES, right / EXAMPLES, 2000) / EXAMPLES
                 low[at], high[at] = np.quantile(some, (0.025, 0.975))
-                draws[0, columns.index(name), model] = some[:DRAWS]
+                draws[0, columns.index(name), model] = some[:DRAW_COUNT]
     numbers = dataclasses.replace(matrix.numbers, values=values, low=low, high=high, draws=draws)
     return dataclasses.replace(matrix, numbers=numbers)
 
@@ -122,7 +122,7 @@ def test_the_classic_interval_holds_the_true_score_at_the_boards_rates():
         for row in board.rows:
             cell = row.dynascore
             true = sum(
-                weight / total / board.rates.values[name] * truth[row.place][name]
+                weight / total / board.rates.values[name] * truth[row.model_index][name]
                 for name, weight in used.items()
             )
             held.append(cell.low <= true <= cell.high)
@@ -135,7 +135,7 @@ def seen_again(matrix, seed, widths):
     """The board with other resamples: shared by all metrics of a model, and each metric's own."""
     chance = np.random.default_rng(seed)
     shape = matrix.numbers.draws.shape
-    centre = matrix.numbers.values[:, :, [METRICS.index(name) for name in matrix.drawn]]
+    centre = matrix.numbers.values[:, :, [METRICS.index(name) for name in matrix.drawn_metrics]]
     shared, own = chance.standard_normal((*shape[:1], 1, *shape[2:])), chance.standard_normal(shape)
     noise = widths * (0.6 * shared + 0.8 * own)
     draws = (centre.transpose(1, 2, 0)[..., None] + noise).astype(np.float32)
@@ -157,7 +157,7 @@ def movement_between_seeds(seed, mode):
     ends = []
     for again in range(2):
         ranked = rank_board(seen_again(board, seed + again, 1.25), weighting, mode)
-        rows = sorted(ranked.rows, key=lambda row: row.place)
+        rows = sorted(ranked.rows, key=lambda row: row.model_index)
         ends.append([row.dynascore[1:3] for row in rows])
     return np.ptp(np.array(ends), axis=0).max()
 

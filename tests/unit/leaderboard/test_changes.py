@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from leaderboard.board.exports import shows_same
+from leaderboard.board.exports import have_same_values
 from leaderboard.snapshots.diff import describe_changes
 
 
@@ -29,33 +29,36 @@ def changed(**parts):
 
 
 def test_another_day_alone_is_no_change():
-    assert shows_same(TABLE, changed(date="2026-01-02", code="0.2 (b)"))
-    assert not shows_same(TABLE, changed(mode="classic"))
+    assert have_same_values(TABLE, changed(date="2026-01-02", code="0.2 (b)"))
+    assert not have_same_values(TABLE, changed(mode="classic"))
     assert len(describe_changes(TABLE, changed(date="2026-01-02"))) == 1
 
 
 @pytest.mark.parametrize(
     ("parts", "sentences"),
     [
-        ({"code": "0.2 (b)"}, ["The code is version 0.2 (b) now, was 0.1 (a)."]),
-        ({"mode": "classic", "rates": {}}, ["The Dynascore is classic now, was robust."]),
+        ({"code": "0.2 (b)"}, ["The code changed from version 0.1 (a) to 0.2 (b)."]),
+        (
+            {"mode": "classic", "rates": {}},
+            ["The Dynascore's mode changed from robust to classic."],
+        ),
         (
             {"anchors": {"accuracy": [40, 100]}},
-            ["The anchors are other ones, which changes all scores."],
+            ["The reference models changed, so every score changes."],
         ),
-        ({"rates": {}}, ["The exchange rates are other ones, which changes all scores."]),
+        ({"rates": {}}, ["The exchange rates changed, so every score changes."]),
         (
             {"weights": {"metrics": {"accuracy": 2.5, "f1": 1.0}, "sets": {"round-1": 0.0}}},
             [
-                "accuracy weighs 2.5 now, was 4.",
-                "f1 weighs 1 now, was 0.",
-                "memory weighs 0 now, was 1.",
-                "round-1 weighs 0 now, was 5.",
+                "The weight of accuracy changed from 4 to 2.5.",
+                "The weight of f1 changed from 0 to 1.",
+                "The weight of memory changed from 1 to 0.",
+                "The weight of round-1 changed from 5 to 0.",
             ],
         ),
         (
             {"metrics": [{"name": "accuracy", "version": 2}, {"name": "f1", "version": 1}]},
-            ["accuracy is computed otherwise: version 2, was 1."],
+            ["accuracy is computed differently: version 2, was 1."],
         ),
         (
             {
@@ -65,8 +68,8 @@ def test_another_day_alone_is_no_change():
                 ]
             },
             [
-                "round-1 is v2 now, was v1.",
-                "round-1 is standard now, was scoring.",
+                "round-1 changed from v1 to v2.",
+                "round-1 changed from scoring to standard.",
                 "round-2 v1 is a new set.",
             ],
         ),
@@ -74,16 +77,16 @@ def test_another_day_alone_is_no_change():
         (
             {"rows": [row("e", "1"), row("a", "2"), row("b", "2=", 79.0), row("d", "4")]},
             [
-                "Model e is new, at 1.",
-                "Model c is gone; it was at 2=.",
-                "Model a is at 2 now, was at 1.",
-                "Model d is at 4 now, was not run.",
-                "1 model has another score at the same rank.",
+                "Model e is new, at rank 1.",
+                "Model c was removed (was at rank 2=).",
+                "Model a is now at rank 2 (was at rank 1).",
+                "Model d is now at rank 4 (was not run).",
+                "1 model has a new score at the same rank.",
             ],
         ),
         (
             {"rows": [row("a", "1", 1.0), row("b", "2=", 2.0), row("c", "2="), row("d", "")]},
-            ["2 models have another score at the same rank."],
+            ["2 models have a new score at the same rank."],
         ),
     ],
 )
@@ -103,5 +106,9 @@ def test_of_an_arena_the_models_and_their_votes_are_told():
     before = {"battles": 10, "models": [{"name": "a", "rank": 1}, {"name": "b", "rank": 2}]}
     now = [{"name": "b", "rank": 1}, {"name": "a", "rank": 1}, {"name": "c", "rank": None}]
     told = describe_changes(before, {"battles": 1500, "models": now})
-    assert told == ["c is new, not run.", "b is at 1 now, was at 2.", "1,490 comparisons more."]
+    assert told == [
+        "c is new, not run.",
+        "b is now at rank 1 (was at rank 2).",
+        "1,490 new comparisons.",
+    ]
     assert len(describe_changes(before, before)) == 1

@@ -15,9 +15,9 @@ from leaderboard.ranking.dynascore import (
     Rates,
     Rule,
     ScoredModel,
-    bootstrap,
     compute_exchange_rates,
-    find_movers,
+    find_order_changing_models,
+    resample_scores,
     score_models,
 )
 from tests.support.score_tables import CLASSIC, METRICS, ROBUST, scores, table
@@ -144,7 +144,7 @@ class TestRobust:
         same = table({"a": (80, 100, 0.40, 90, 80), "b": (40, 300, 0.41, 95, 85)})
         rates = compute_exchange_rates(ROBUST, same)
         assert rates.values["memory"] is None
-        assert "do not differ" in rates.notices[0]
+        assert "don't differ" in rates.notices[0]
         # Such a price would be 0.00025 GB a point, and 15.6 GB then worth thousands of points.
         assert max(scores(ROBUST, same).values()) < 1000
         other = table({"a": (80, 100, 2.4, 90, 80), "b": (40, 300, 0.4, 95, 85)})
@@ -176,7 +176,7 @@ class TestRobust:
 
     def test_pairs_within_the_gap_say_nothing(self):
         rows = two({"a": (80, 50), "b": (79.6, 90), "c": (70, 95)})
-        # Half a percent of 80 is 0.4, so a and b do not differ: 45/10 and 5/9.6 are left.
+        # Half a percent of 80 is 0.4, so a and b don't differ: 45/10 and 5/9.6 are left.
         usual = compute_exchange_rates(Rule("robust", TWO), rows)
         assert usual.values["robustness"] == pytest.approx((4.5 + 5 / 9.6) / 2)
         all_pairs = compute_exchange_rates(Rule("robust", TWO, min_gap=0), rows)
@@ -209,9 +209,13 @@ class TestRobust:
 
     def test_which_models_the_order_hangs_on(self):
         rows = two({"a": (90, 10), "b": (80, 60), "c": (60, 70), "z": (50, 5)})
-        assert find_movers(Rule("robust", {"perf": 3, "robustness": 2}), rows) == ["c"]
-        assert find_movers(Rule("robust", {"perf": 3, "robustness": 2}), rows, top=1) == ["c"]
-        assert find_movers(Rule("robust", {"perf": 1, "robustness": 0}), rows) == []
+        assert find_order_changing_models(Rule("robust", {"perf": 3, "robustness": 2}), rows) == [
+            "c"
+        ]
+        assert find_order_changing_models(
+            Rule("robust", {"perf": 3, "robustness": 2}), rows, top=1
+        ) == ["c"]
+        assert find_order_changing_models(Rule("robust", {"perf": 1, "robustness": 0}), rows) == []
 
 
 both_modes = pytest.mark.parametrize("rule", [CLASSIC, ROBUST], ids=["classic", "robust"])
@@ -330,7 +334,7 @@ class TestBootstrap:
 
     def test_the_interval_holds_the_draws(self):
         rates = compute_exchange_rates(ROBUST, FOUR)
-        found = bootstrap(ROBUST, FOUR, self.DRAWS, rates)
+        found = resample_scores(ROBUST, FOUR, self.DRAWS, rates)
         score = scores(ROBUST, FOUR)
         assert found["A"] == Interval(score["A"], score["A"], 1, 2)
         low, high = np.quantile([0, *self.SHIFTS], (0.025, 0.975)) / 2
@@ -339,8 +343,8 @@ class TestBootstrap:
         assert (found["B"].rank_low, found["B"].rank_high) == (1, 3)
 
     def test_without_frozen_rates_those_of_the_table_hold_in_each_draw(self):
-        frozen = bootstrap(CLASSIC, FOUR, self.DRAWS, compute_exchange_rates(CLASSIC, FOUR))
-        assert bootstrap(CLASSIC, FOUR, self.DRAWS) == frozen
+        frozen = resample_scores(CLASSIC, FOUR, self.DRAWS, compute_exchange_rates(CLASSIC, FOUR))
+        assert resample_scores(CLASSIC, FOUR, self.DRAWS) == frozen
         assert compute_exchange_rates(CLASSIC, self.DRAWS[0]) != compute_exchange_rates(
             CLASSIC, FOUR
         )
@@ -349,7 +353,7 @@ class TestBootstrap:
 
     def test_who_is_not_run_has_none(self):
         rows = FOUR | {"E": {"perf": 1}}
-        assert bootstrap(ROBUST, rows, [rows]).keys() == FOUR.keys()
+        assert resample_scores(ROBUST, rows, [rows]).keys() == FOUR.keys()
 
 
 def test_the_rules_load_neither_numpy_nor_django():

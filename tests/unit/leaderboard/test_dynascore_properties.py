@@ -12,7 +12,7 @@ from leaderboard.ranking.dynascore import (
     WEIGHTS,
     Rule,
     compute_exchange_rates,
-    find_movers,
+    find_order_changing_models,
     score_models,
 )
 from tests.support.score_tables import CLASSIC, METRICS, scores, table
@@ -44,7 +44,7 @@ def test_the_order_of_models_never_matters(rows, given_weights, mode, chance):
     assert score_models(rule, mixed, compute_exchange_rates(rule, mixed)) == score_models(
         rule, rows, compute_exchange_rates(rule, rows)
     )
-    assert find_movers(rule, mixed) == find_movers(rule, rows)
+    assert find_order_changing_models(rule, mixed) == find_order_changing_models(rule, rows)
 
 
 @given(boards, weights, st.integers(0, 7), st.tuples(*[st.integers(0, 30)] * 5))

@@ -8,7 +8,7 @@ import pytest
 
 from leaderboard.board.exports import (
     choose_digits,
-    describe_early,
+    describe_early_set,
     describe_table_formula,
     escape_latex,
     write_board_csv,
@@ -87,7 +87,7 @@ def test_files_say_which_counting_sets_are_still_judged():
     words = "round-1 v2: provisional, 1,132 of 4,000 judged; round-3 v1: provisional"
     assert line["provisional"] == words
     assert rf"\multicolumn{{5}}{{l}}{{{words}}} \\" in write_board_latex(given)
-    assert [describe_early(one) == "" for one in given["sets"]] == [False, False, False, True]
+    assert [describe_early_set(one) == "" for one in given["sets"]] == [False, False, False, True]
 
 
 def test_an_anchored_board_tells_its_formula_in_a_paper():
@@ -138,11 +138,11 @@ def test_latex_is_a_booktabs_table():
 
 def test_a_score_that_is_a_range_is_one_in_each_file():
     score = {"value": None, "low": 38.06, "high": 60.0, "least": 40.94, "most": 58.25}
-    given = table(row("file", "1–4", score, missing=["memory (unknown of uploaded predictions)"]))
+    given = table(row("file", "1–4", score, missing=["memory (unknown for uploaded predictions)"]))
     (line,) = csv.DictReader(io.StringIO(write_board_csv(given)))
     found = [line[f"dynascore{part}"] for part in ("", "_low", "_high", "_least", "_most")]
     assert found == ["", "38.06", "60.0", "40.94", "58.25"]
-    assert (line["rank"], line["not_run"]) == ("1–4", "memory (unknown of uploaded predictions)")
+    assert (line["rank"], line["not_run"]) == ("1–4", "memory (unknown for uploaded predictions)")
     told = write_board_latex(given)
     assert "1--4 & file & 40.9--58.2 [38.1, 60.0] &" in told
     assert told.count("multicolumn") == 1

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.people.goals import (
+    MAX_ROW_WEEKS,
     WEEK,
     choose_team_goal,
     count_weeks_reached,
@@ -46,12 +47,17 @@ def test_a_goal_holds_until_the_next():
     [
         (weeks(5, 5, 5), weeks(5, 5, 5), 3),
         (weeks(5, 5, 2), weeks(5, 5, 5), 2),  # this week is not over
-        (weeks(5, 2, 5), weeks(5, 5, 5), 1),
+        (weeks(5, 2, 5), weeks(5, 5, 5), 2),  # one missed week of a month is free
+        (weeks(5, 2, 2, 5), weeks(5, 5, 5, 5), 1),  # 2 and 9 November
+        (weeks(5, 2, 5, 5, 2, 5), weeks(5, 5, 5, 5, 5, 5), 4),  # 19 October and 9 November
         (weeks(5, 0, 5), weeks(5, 0, 5), 2),  # a pause loses nothing
         (weeks(5, 0, 0), weeks(5, 0, 0), 1),
         (weeks(9, 9, 9), weeks(5), 1),  # a goal counts from its week on
-        (weeks(9, 9), {}, 0),
+        (weeks(9, 9), {}, 0),  # ten is the goal of those who set none
+        (weeks(10, 9, 12), {}, 2),
+        (weeks(10, 10, 10, 5), weeks(5), 4),
         ({}, weeks(5, 5), 0),
+        (weeks(*[5] * 40), weeks(*[5] * 40), MAX_ROW_WEEKS),
     ],
 )
 def test_weeks_in_a_row(done, goals, reached):

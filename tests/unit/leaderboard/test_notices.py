@@ -14,8 +14,8 @@ from dynabench.notices.registry import (
     RoundNotice,
     list_switches,
 )
-from dynabench.notices.rules import (
-    LATE_AFTER,
+from dynabench.notices.round_warnings import (
+    LATE_JUDGING_TIME,
     RoundFacts,
     get_budget_numbers,
     get_context_numbers,
@@ -47,10 +47,13 @@ def of(**facts):
         ({"contexts": 0}, None),
         ({"contexts": 20, "untouched": 0, "is_open": False}, None),
         ({"waiting_late": 3, "is_open": False}, {"judging": {"count": 3, "days": 3}}),
-        ({"budget": Budget(collected=10), "used": UsedBudget(8)}, None),
-        ({"budget": Budget(collected=10), "used": UsedBudget(9)}, {"budget": {"percent": 90}}),
+        ({"budget": Budget(max_collected=10), "used": UsedBudget(8)}, None),
+        ({"budget": Budget(max_collected=10), "used": UsedBudget(9)}, {"budget": {"percent": 90}}),
         (
-            {"budget": Budget(money=1000, pay_example=10, fooling=9), "used": UsedBudget(95, 1)},
+            {
+                "budget": Budget(max_spent=1000, pay_example=10, max_fooling=9),
+                "used": UsedBudget(95, 1),
+            },
             {"budget": {"percent": 95}},
         ),
         ({"budget": Budget(ends_at=NOW + timedelta(hours=49))}, None),
@@ -58,7 +61,7 @@ def of(**facts):
     ],
 )
 def test_a_round_tells_what_its_owners_should_know(facts, told):
-    assert LATE_AFTER.days == 3
+    assert LATE_JUDGING_TIME.days == 3
     assert of(**facts) == (told or {})
 
 
@@ -66,20 +69,20 @@ PARTS = {
     CountNotice: {
         "label": "things wait",
         "page": "own:rounds",
-        "sentence": lambda self, count: "%(count)d things wait.",
+        "build_sentence": lambda self, count: "%(count)d things wait.",
         "count_by_task": lambda self, now: {},
     },
     RoundNotice: {
         "label": "a thing waits",
         "page": "own:rounds",
-        "sentence": lambda self, count: "A thing waits.",
-        "numbers": lambda self, round, now: None,
+        "build_sentence": lambda self, count: "A thing waits.",
+        "get_numbers": lambda self, round, now: None,
     },
     PersonalNews: {
         "label": "a thing came",
         "place": 50,
-        "sentence": lambda self, words: "A thing came.",
-        "read": lambda self, now, user: iter(()),
+        "build_sentence": lambda self, words: "A thing came.",
+        "read_news": lambda self, now, user: iter(()),
     },
 }
 

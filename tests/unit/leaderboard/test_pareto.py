@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.ranking.pareto import find_front
+from leaderboard.ranking.pareto import find_pareto_front
 
 SIGNS = {"perf": 1, "memory": -1}
 POINTS = {
@@ -20,17 +20,17 @@ POINTS = {
 
 
 def test_only_a_model_that_another_one_beats_is_left_out():
-    assert find_front(POINTS, SIGNS) == {"large", "copy", "small"}
+    assert find_pareto_front(POINTS, SIGNS) == {"large", "copy", "small"}
 
 
 def test_directions_decide():
-    assert find_front(POINTS, {"perf": 1, "memory": 1}) == {"greedy"}
-    assert find_front(POINTS, {"perf": -1}) == {"wasteful"}
+    assert find_pareto_front(POINTS, {"perf": 1, "memory": 1}) == {"greedy"}
+    assert find_pareto_front(POINTS, {"perf": -1}) == {"wasteful"}
 
 
 def test_nobody_is_nobody():
-    assert find_front({}, SIGNS) == set()
-    assert find_front({"a": {"perf": None, "memory": 1}}, SIGNS) == set()
+    assert find_pareto_front({}, SIGNS) == set()
+    assert find_pareto_front({"a": {"perf": None, "memory": 1}}, SIGNS) == set()
 
 
 values = st.lists(st.integers(0, 4), min_size=3, max_size=3)
@@ -44,6 +44,6 @@ def test_the_front_is_what_its_definition_says(rows):
         return one != other and all(x >= y for x, y in zip(one, other, strict=True))
 
     beaten = {str(n) for (n, row), other in product(enumerate(rows), rows) if beats(other, row)}
-    found = find_front(points, {"a": 1, "b": 1, "c": 1})
+    found = find_pareto_front(points, {"a": 1, "b": 1, "c": 1})
     assert found == points.keys() - beaten
     assert found

@@ -46,7 +46,7 @@ def test_a_person_far_down_is_shown_after_a_gap():
     standings = [Standing(f"w-{n:02}", 60, 60 - n) for n in range(40)]
     places = select_ranking_lines(standings, "w-20")
     assert [place.rank for place in places] == [str(n) for n in (*range(1, 11), *range(18, 25))]
-    assert [place.rank for place in places if place.after_gap] == ["18"]
+    assert [place.rank for place in places if place.is_after_gap] == ["18"]
     assert [place.standing.pseudonym for place in places if place.is_mine] == ["w-20"]
     assert len(select_ranking_lines(standings, "nobody")) == TOP_LINES
 
@@ -65,4 +65,4 @@ def test_the_first_ten_and_ones_neighbours_are_shown(standings, number):
     assert [p.standing.pseudonym for p in places if p.is_mine] == [mine] * (mine in order)
     gaps = [n for n, (a, b) in enumerate(pairwise(seen))
             if order.index(b) - order.index(a) > 1]  # fmt: skip
-    assert [n for n, place in enumerate(places[1:]) if place.after_gap] == gaps
+    assert [n for n, place in enumerate(places[1:]) if place.is_after_gap] == gaps

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, false_discovery_control, t
 
 from leaderboard.ranking.ranks import (
-    benjamini_hochberg,
+    adjust_by_benjamini_hochberg,
+    adjust_by_holm,
     compare_scores,
     compute_min_detectable,
     compute_min_examples,
-    holm,
     label_ranks,
 )
 
@@ -120,9 +120,9 @@ def test_only_the_same_examples_are_compared(first, second):
 def test_corrections_agree_with_statsmodels():
     order = np.random.default_rng(0).permutation(len(PS))
     mixed = [PS[n] for n in order]
-    assert holm(mixed) == pytest.approx([HOLM[n] for n in order])
-    assert benjamini_hochberg(mixed) == pytest.approx([BH[n] for n in order])
-    assert holm([]) == benjamini_hochberg([]) == []
+    assert adjust_by_holm(mixed) == pytest.approx([HOLM[n] for n in order])
+    assert adjust_by_benjamini_hochberg(mixed) == pytest.approx([BH[n] for n in order])
+    assert adjust_by_holm([]) == adjust_by_benjamini_hochberg([]) == []
 
 
 chances = st.lists(st.floats(0, 1), min_size=1, max_size=20)
@@ -133,13 +133,13 @@ def test_holm_rejects_one_after_the_other(ps):
     sure, left = set(), sorted(range(len(ps)), key=ps.__getitem__)
     while left and ps[left[0]] * len(left) <= 0.05:
         sure.add(left.pop(0))
-    assert {n for n, p in enumerate(holm(ps)) if p <= 0.05} == sure
+    assert {n for n, p in enumerate(adjust_by_holm(ps)) if p <= 0.05} == sure
 
 
 @given(chances)
 def test_benjamini_hochberg_agrees_with_scipy(ps):
-    assert benjamini_hochberg(ps) == pytest.approx(false_discovery_control(ps))
-    both = zip(ps, benjamini_hochberg(ps), holm(ps), strict=True)
+    assert adjust_by_benjamini_hochberg(ps) == pytest.approx(false_discovery_control(ps))
+    both = zip(ps, adjust_by_benjamini_hochberg(ps), adjust_by_holm(ps), strict=True)
     assert all(p <= one <= other for p, one, other in both)
 
 

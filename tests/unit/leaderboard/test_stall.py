@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.rounds.progress import Progress, compare_rounds
-from validation.rates.rates import rate
+from validation.rates.rates import compute_rate
 
 
 def progress(counts, noises=()):
-    vmers = [count and rate(*count) for count in counts]
+    vmers = [count and compute_rate(*count) for count in counts]
     return [step.progress for step in compare_rounds(vmers, noises or [None] * len(vmers))]
 
 
@@ -48,20 +48,22 @@ def test_what_is_not_known_is_not_guessed():
 
 
 def test_rounds_stall_when_they_gain_nothing():
-    found = compare_rounds([rate(400, 1000), rate(100, 1000), rate(300, 1000)], [None] * 3)
+    found = compare_rounds(
+        [compute_rate(400, 1000), compute_rate(100, 1000), compute_rate(300, 1000)], [None] * 3
+    )
     assert [step.progress for step in found] == [Progress.FIRST, Progress.BETTER, Progress.WORSE]
 
 
 def test_the_interval_is_newcombes():
     """Newcombe 1998, table II, contrast (a): 56/70 − 48/80, method 10: 0.0524 to 0.3339."""
-    _, step = compare_rounds([rate(56, 70), rate(48, 80)], [None, None])
+    _, step = compare_rounds([compute_rate(56, 70), compute_rate(48, 80)], [None, None])
     assert step.improvement == pytest.approx(0.2)
     assert (step.low, step.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_only_a_surely_lower_vmer_goes_on(before, now):
-    step = compare_rounds([rate(before, 500), rate(now, 500)], [None, None])[1]
+    step = compare_rounds([compute_rate(before, 500), compute_rate(now, 500)], [None, None])[1]
     assert step.low <= step.improvement <= step.high
     assert (step.progress is Progress.BETTER) == (step.low > 0)
     if step.progress is Progress.WORSE:

@@ -61,12 +61,12 @@ def test_what_is_no_weight_is_refused_in_words(text):
     [
         (
             {"w_accuracy": "0", "w_memory": "0"},
-            "Give at least one weight above 0.",
+            "Give at least one metric a weight above 0.",
             ("w_accuracy", "w_memory"),
         ),
         (
             {"d_round-1": "0", "d_round-2": "0"},
-            "Give at least one dataset a weight above 0.",
+            "Give at least one test set a weight above 0.",
             ("d_round-1", "d_round-2"),
         ),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.data.encryption import Unreadable, decrypt, encrypt
+from core.data.encryption import UnreadableSecret, decrypt, encrypt
 
 
 def test_what_is_encrypted_comes_back_and_never_looks_the_same(settings):
@@ -18,5 +18,5 @@ def test_an_older_key_still_reads_and_a_foreign_one_does_not(settings):
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another"
     assert decrypt(stored) == "token"
     settings.SECRET_KEY_FALLBACKS = []
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableSecret):
         decrypt(stored)

@@ -36,7 +36,7 @@ WORDS = {
 }  # fmt: skip
 URLS = [
     "HF_ENDPOINT", "MODEL_SERVER_URL", "MTURK_URL", "OIDC_ISSUER", "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "PROLIFIC_URL", "SITE_URL",
+    "PROLIFIC_URL", "SITE_URL", "ZENODO_URL",
 ]  # fmt: skip
 NO_URLS = [
     "foo",
@@ -60,6 +60,7 @@ FORMS = {
         "https://*.a.example,http://b:8080",
         ["a.example", "https://a/b", "*"],
     ),
+    "CURRENCY": ("JPY", ["euro", "eur", "€"]),
     "DATABASE_URL": (
         "postgres://a:b@db:5433/site",
         ["site.sqlite3", "postgres://db:port/site", "mysql://db/x", "postgres://[x/y"],
@@ -93,7 +94,8 @@ FREE = {
     "OIDC_SCOPES", "SP_BLEU_MODEL", "STATIC_ROOT", "STORAGE_ACCESS_KEY", "EMAIL_HOST_USER",
     # Secrets of any letters; what they open says whether they are right.
     "ADMIN_PASSWORD", "BACKUP_PASSPHRASE", "EMAIL_HOST_PASSWORD", "METRICS_TOKEN",
-    "OIDC_CLIENT_SECRET", "SECRET_KEY", "SECRET_KEY_FALLBACKS", "STORAGE_SECRET_KEY",
+    "HF_TOKEN", "OIDC_CLIENT_SECRET", "SECRET_KEY", "SECRET_KEY_FALLBACKS", "STORAGE_SECRET_KEY",
+    "ZENODO_TOKEN",
     # `setup` and the doctor tell of these; the last are read by the client.
     "ADMIN_EMAIL", "DOCKER_HOST", "DYNABENCH_API_KEY", "DYNABENCH_URL", "XDG_CONFIG_HOME",
 }  # fmt: skip

@@ -3,7 +3,7 @@
 import resource
 from threading import Thread
 
-from core.web.frames import with_room
+from core.web.frames import wrap_with_frame_room
 
 CALLS = 500
 DEEPEST = 400  # frames: more than two chunks
@@ -32,12 +32,14 @@ nothing.__code__ = nothing.__code__.replace(co_stacksize=100)
 
 def test_no_place_of_a_loop_costs_a_page_for_each_call():
     found = []
-    thread = Thread(target=with_room(most_faults), args=(found,))  # with frames of its own
+    thread = Thread(
+        target=wrap_with_frame_room(most_faults), args=(found,)
+    )  # with frames of its own
     thread.start()
     thread.join()
     assert found[0] < CALLS
 
 
 def test_what_is_called_gets_its_arguments_and_its_result_comes_back():
-    assert with_room(divmod)(7, 2) == (3, 1)
-    assert with_room(dict)(a=1) == {"a": 1}
+    assert wrap_with_frame_room(divmod)(7, 2) == (3, 1)
+    assert wrap_with_frame_room(dict)(a=1) == {"a": 1}

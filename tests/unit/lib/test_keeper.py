@@ -6,18 +6,18 @@ import time
 import pytest
 
 from core.jobs import keeper
-from core.jobs.keeper import IDLE_SECONDS, KeptProcess
+from core.jobs.keeper import MAX_IDLE_SECONDS, SupervisedProcess
 
 
 def work():
     """A long job that has told once that it is one."""
-    keeper.is_at_work()
+    keeper.announce_job()
     time.sleep(600)
 
 
 @pytest.fixture
 def kept():
-    made = KeptProcess("worker", work)
+    made = SupervisedProcess("worker", work)
     yield made
     made.kill()
 
@@ -27,20 +27,25 @@ def look_until(kept, holds):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
-        kept.look()
+        kept.restart_if_needed()
 
 
 def test_a_long_job_that_tells_so_is_left_alone(kept):
     before = kept._process.pid
-    look_until(kept, lambda: keeper._read(kept._until) > time.monotonic() + 2 * IDLE_SECONDS)
-    kept.look()
+    look_until(
+        kept,
+        lambda: (
+            keeper._read_deadline(kept._shared_deadline) > time.monotonic() + 2 * MAX_IDLE_SECONDS
+        ),
+    )
+    kept.restart_if_needed()
     assert kept._process.pid == before
     assert not kept.has_ended()
 
 
 def test_a_job_of_which_nothing_is_heard_any_more_is_killed(monkeypatch):
-    monkeypatch.setattr(keeper, "WORK_SECONDS", 0.0)
-    kept = KeptProcess("worker", work)
+    monkeypatch.setattr(keeper, "MAX_WORK_SECONDS", 0.0)
+    kept = SupervisedProcess("worker", work)
     before = kept._process.pid
     look_until(kept, lambda: kept._process.pid != before)
     kept.kill()
@@ -52,12 +57,12 @@ def test_what_cannot_be_started_now_is_started_later(kept, monkeypatch):
 
     kept.kill()
     with monkeypatch.context() as machine:
-        machine.setattr(keeper.FORK.Process, "start", lambda process: full())
-        kept.look()
+        machine.setattr(keeper.FORK_CONTEXT.Process, "start", lambda process: full())
+        kept.restart_if_needed()
     assert kept.has_ended()
-    kept.look()
+    kept.restart_if_needed()
     assert not kept.has_ended()
 
 
 def test_elsewhere_nobody_is_told():
-    keeper.is_at_work()
+    keeper.announce_job()

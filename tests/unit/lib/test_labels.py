@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text.words import alike_labels, label_key, label_of, label_text, spelled
+from core.text.words import (
+    build_label_key,
+    find_label,
+    format_label,
+    iterate_alike_labels,
+    order_labels_by_names,
+)
 
 LABELS = ("positive", "Not sure", "café", "1", "2.50", "true", "正面", "ß")
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6).map(str.strip)
-label_lists = st.lists(names.filter(bool), min_size=1, max_size=5, unique_by=label_key)
+label_lists = st.lists(names.filter(bool), min_size=1, max_size=5, unique_by=build_label_key)
 changes = st.sampled_from(
     [
         str.upper,
@@ -52,57 +58,65 @@ changes = st.sampled_from(
     ],
 )
 def test_a_value_names_a_label(value, label):
-    assert label_of(value, LABELS) == label
+    assert find_label(value, LABELS) == label
 
 
 @pytest.mark.parametrize("values", [("US", "us", "Us"), ("Positive", "positive", " POSITIVE ")])
 def test_an_equal_label_comes_first_and_two_are_none(values):
     labels, odd = values[:2], values[2]
-    assert [label_of(label, labels) for label in labels] == [*labels]
-    assert [label_of(f" {label} ", labels) for label in labels] == [*labels]
-    assert label_of(odd, labels) is None
+    assert [find_label(label, labels) for label in labels] == [*labels]
+    assert [find_label(f" {label} ", labels) for label in labels] == [*labels]
+    assert find_label(odd, labels) is None
 
 
 @given(st.lists(names.filter(bool), min_size=1, max_size=5, unique=True), st.data())
 def test_each_label_is_itself_whatever_the_others(labels, data):
     label = data.draw(st.sampled_from(labels))
-    assert label_of(label, labels) == label
+    assert find_label(label, labels) == label
 
 
 @given(label_lists, changes, st.data())
 def test_what_looks_like_one_label_alone_is_that_label(labels, change, data):
     label = data.draw(st.sampled_from(labels))
-    assert label_of(change(label), labels) == label or label_key(change(label)) != label_key(label)
+    assert find_label(change(label), labels) == label or build_label_key(
+        change(label)
+    ) != build_label_key(label)
 
 
 @given(names, names, names)
 def test_equality_of_labels_is_an_equivalence(one, two, three):
-    assert label_key(label_key(one)) == label_key(one)
-    keys = {label_key(one), label_key(two), label_key(three)}
-    alike = [*alike_labels([one, two, three])]
+    assert build_label_key(build_label_key(one)) == build_label_key(one)
+    keys = {build_label_key(one), build_label_key(two), build_label_key(three)}
+    alike = [*iterate_alike_labels([one, two, three])]
     assert len(alike) == 3 - len(keys)
-    assert [*alike_labels([three, two, one])] == [] or alike
+    assert [*iterate_alike_labels([three, two, one])] == [] or alike
 
 
 @given(st.integers(-(10**9), 10**9))
 def test_a_whole_number_is_its_label(number):
     labels = (str(number), "other")
     for value in (number, float(number), str(number), f"{number}.0", f" {number}.00"):
-        assert label_of(value, labels) == str(number)
+        assert find_label(value, labels) == str(number)
 
 
 def test_names_are_spelled_as_the_labels():
-    assert spelled(["NEGATIVE", "Positive"], ("positive", "negative")) == ("negative", "positive")
-    assert spelled([1, 0.0], ("0", "1")) == ("1", "0")
-    assert spelled(["us", "US"], ("US", "us")) == ("us", "US")
-    assert spelled(["Us", "uS"], ("US", "us")) is None
-    assert spelled(["a", "a"], ("a", "b")) is None
-    assert spelled(["a"], ("a", "b")) is None
-    assert spelled(["a", "b", "A"], ("a", "b")) is None
+    assert order_labels_by_names(["NEGATIVE", "Positive"], ("positive", "negative")) == (
+        "negative",
+        "positive",
+    )
+    assert order_labels_by_names([1, 0.0], ("0", "1")) == ("1", "0")
+    assert order_labels_by_names(["us", "US"], ("US", "us")) == ("us", "US")
+    assert order_labels_by_names(["Us", "uS"], ("US", "us")) is None
+    assert order_labels_by_names(["a", "a"], ("a", "b")) is None
+    assert order_labels_by_names(["a"], ("a", "b")) is None
+    assert order_labels_by_names(["a", "b", "A"], ("a", "b")) is None
 
 
 def test_labels_that_look_alike_are_found_with_their_place():
-    assert [*alike_labels(["café", "a", "cafe\u0301", "A ", "b"])] == [(2, "café"), (3, "a")]
+    assert [*iterate_alike_labels(["café", "a", "cafe\u0301", "A ", "b"])] == [
+        (2, "café"),
+        (3, "a"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,4 +124,4 @@ def test_labels_that_look_alike_are_found_with_their_place():
     [(False, "false"), (3, "3"), (3.5, "3.5"), (" a ", "a"), (None, None), ({}, None)],
 )
 def test_a_value_is_written_as_a_label(value, text):
-    assert label_text(value) == text
+    assert format_label(value) == text

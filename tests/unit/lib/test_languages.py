@@ -1,10 +1,10 @@
 """A language is there when its catalogue is."""
 
-from core.text.languages import languages
+from core.text.languages import list_languages
 
 
 def test_english_is_always_there(tmp_path):
-    assert languages(tmp_path / "locale") == [("en", "English")]
+    assert list_languages(tmp_path / "locale") == [("en", "English")]
 
 
 def test_a_catalogue_adds_its_language_by_its_own_name(tmp_path):
@@ -13,10 +13,10 @@ def test_a_catalogue_adds_its_language_by_its_own_name(tmp_path):
         folder.mkdir(parents=True)
         (folder / file).touch()
     expected = [("en", "English"), ("de", "Deutsch"), ("pt-br", "Português Brasileiro")]
-    assert languages(tmp_path) == expected
+    assert list_languages(tmp_path) == expected
 
 
 def test_a_language_that_django_does_not_know_goes_by_its_code(tmp_path):
     (tmp_path / "tlh" / "LC_MESSAGES").mkdir(parents=True)
     (tmp_path / "tlh" / "LC_MESSAGES" / "django.po").touch()
-    assert languages(tmp_path)[1:] == [("tlh", "tlh")]
+    assert list_languages(tmp_path)[1:] == [("tlh", "tlh")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.mail.mailboxes import normal_address
+from core.mail.mailboxes import normalise_address
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from core.mail.mailboxes import normal_address
     ],
 )
 def test_one_mailbox_is_one_address(written):
-    assert normal_address(written) == "ada@example.com"
+    assert normalise_address(written) == "ada@example.com"
 
 
 def test_a_domain_is_the_same_in_letters_and_in_ascii():
     same = {"a@b\u00fccher.example", "A@B\u00dcCHER.example", "a@xn--bcher-kva.example"}
-    assert {*map(normal_address, same)} == {"a@xn--bcher-kva.example"}
+    assert {*map(normalise_address, same)} == {"a@xn--bcher-kva.example"}
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_a_domain_is_the_same_in_letters_and_in_ascii():
     ["", "@", "nobody", "+@x.example", "a@\u202etset.kta", "a@x..y", '"', '""@x', '"\\"@x'],
 )
 def test_what_is_no_address_is_folded_and_never_raises(written):
-    assert normal_address(written)
+    assert normalise_address(written)
 
 
 def test_different_mailboxes_differ():
     written = ["a@x.example", "b@x.example", "a@y.example", "+a@x.example", "a.b@x.example"]
-    assert len({*map(normal_address, written)}) == len(written)
+    assert len({*map(normalise_address, written)}) == len(written)

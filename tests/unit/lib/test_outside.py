@@ -6,30 +6,30 @@ from threading import Event
 import pytest
 
 from core import outside
-from core.outside import Hanging, Places, limit_waiting, serves_requests
+from core.outside import ServiceHanging, ThreadSlots, is_web_process, limit_waiting_threads
 
 
 @pytest.fixture
 def two_may_wait(monkeypatch):
     monkeypatch.setattr(outside, "PATIENCE_SECONDS", 0.0)
-    limit_waiting(2)
+    limit_waiting_threads(2)
     yield
-    limit_waiting(None)
+    limit_waiting_threads(None)
 
 
 def test_a_job_waits_with_any_number_of_threads():
-    places = Places()
-    assert not serves_requests()
-    with places.take(), places.take(), places.take():
+    places = ThreadSlots()
+    assert not is_web_process()
+    with places.take_slot(), places.take_slot(), places.take_slot():
         pass
 
 
 def test_what_exceeds_the_share_is_refused_and_then_comes_in_again(two_may_wait):
-    assert serves_requests()
-    places, answered = Places(), Event()
+    assert is_web_process()
+    places, answered = ThreadSlots(), Event()
 
     def call():
-        with places.take():
+        with places.take_slot():
             waiting.append(1)
             answered.wait(10)
 
@@ -39,12 +39,12 @@ def test_what_exceeds_the_share_is_refused_and_then_comes_in_again(two_may_wait)
         while len(waiting) < 2:
             pass
         for _ in range(3):
-            with pytest.raises(Hanging), places.take():
+            with pytest.raises(ServiceHanging), places.take_slot():
                 pass
         answered.set()
         for one in calls:
             one.result()
-    with places.take(), places.take():
+    with places.take_slot(), places.take_slot():
         pass
 
 
@@ -61,13 +61,13 @@ def test_while_a_part_hangs_nobody_waits_for_a_place(two_may_wait, monkeypatch):
             pass
 
     monkeypatch.setattr(outside, "PATIENCE_SECONDS", 7.0)
-    places = Places()
-    places._free = Free()
-    with pytest.raises(Hanging), places.take():
+    places = ThreadSlots()
+    places._free_slots = Free()
+    with pytest.raises(ServiceHanging), places.take_slot():
         pass
-    with pytest.raises(ValueError, match="away"), places.take():
+    with pytest.raises(ValueError, match="away"), places.take_slot():
         raise ValueError("away")
     for _ in range(2):
-        with places.take():
+        with places.take_slot():
             pass
     assert asked == [7.0, 0, 0, 7.0]

@@ -9,15 +9,15 @@ from core.jobs import periodic
 from core.periodic import (
     DAILY,
     MINUTELY,
-    QUARTERLY,
-    SCHEDULE,
-    SWEEPS,
-    TIDYING,
-    daily,
-    each_sweep,
-    minutely,
-    quarterly,
-    tidied_daily,
+    QUARTER_HOURLY,
+    SCHEDULED_JOBS,
+    SWEEP_JOBS,
+    TIDYING_JOBS,
+    register_daily,
+    register_daily_tidying,
+    register_minutely,
+    register_quarter_hourly,
+    register_sweep,
 )
 from tests.support.guide import registered_for_now
 
@@ -35,36 +35,44 @@ def job(most=0):
 
 
 @pytest.mark.parametrize(
-    ("decorator", "pace"), [(minutely, MINUTELY), (quarterly, QUARTERLY), (daily, DAILY)]
+    ("decorator", "pace"),
+    [
+        (register_minutely, MINUTELY),
+        (register_quarter_hourly, QUARTER_HOURLY),
+        (register_daily, DAILY),
+    ],
 )
 def test_a_job_says_how_often_it_is_done(decorator, pace):
     assert decorator(**WORDS)(job) is job
-    assert SCHEDULE["job"] == (job, pace, *WORDS.values())
+    assert SCHEDULED_JOBS["job"] == (job, pace, *WORDS.values())
 
 
-@pytest.mark.parametrize(("decorator", "registry"), [(each_sweep, SWEEPS), (tidied_daily, TIDYING)])
+@pytest.mark.parametrize(
+    ("decorator", "registry"),
+    [(register_sweep, SWEEP_JOBS), (register_daily_tidying, TIDYING_JOBS)],
+)
 def test_sweeps_and_what_tidies_are_kept_apart(decorator, registry):
     assert decorator(why="Somebody waits.")(job) is job
     assert registry["job"] is job
-    assert "job" not in SCHEDULE
+    assert "job" not in SCHEDULED_JOBS
 
 
 @pytest.mark.parametrize("part", ["counts", "why"])
 def test_work_that_does_not_say_a_part_is_refused(part):
     with pytest.raises(TypeError, match=f"job lacks: {part}"):
-        daily(**WORDS | {part: ""})(job)
+        register_daily(**WORDS | {part: ""})(job)
 
 
-@pytest.mark.parametrize("decorator", [each_sweep, tidied_daily])
+@pytest.mark.parametrize("decorator", [register_sweep, register_daily_tidying])
 def test_it_says_why(decorator):
     with pytest.raises(TypeError, match="job lacks: why"):
         decorator(why="")(job)
 
 
 def test_a_name_is_given_once_whatever_the_pace():
-    daily(**WORDS)(job)
+    register_daily(**WORDS)(job)
     with pytest.raises(TypeError, match="job already"):
-        each_sweep(why="Somebody waits.")(job)
+        register_sweep(why="Somebody waits.")(job)
 
 
 def test_work_in_a_new_file_of_a_room_is_found(tmp_path, monkeypatch):
@@ -74,8 +82,8 @@ def test_work_in_a_new_file_of_a_room_is_found(tmp_path, monkeypatch):
     (room / "__init__.py").touch()
     (room / "other.py").write_text("raise AssertionError('it has no periodic work')")
     (room / "letters.py").write_text(
-        "from core.periodic import daily\n\n\n"
-        "@daily(counts='letters', why='They are due.')\n"
+        "from core.periodic import register_daily\n\n\n"
+        "@register_daily(counts='letters', why='They are due.')\n"
         "def send_letters():\n    return 2\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -83,15 +91,19 @@ def test_work_in_a_new_file_of_a_room_is_found(tmp_path, monkeypatch):
     configs = [SimpleNamespace(name="room_of_a_test"), SimpleNamespace(name="django.contrib.auth")]
     monkeypatch.setattr(periodic.apps, "get_app_configs", lambda: configs)
     try:
-        periodic.find_periodic_work.__wrapped__()
+        periodic.import_periodic_jobs.__wrapped__()
     finally:
         for name in [name for name in sys.modules if name.startswith("room_of_a_test")]:
             del sys.modules[name]
-    assert SCHEDULE["send_letters"].do() == 2
+    assert SCHEDULED_JOBS["send_letters"].function() == 2
 
 
 def test_the_rooms_work_is_found():
-    periodic.find_periodic_work()
-    assert SCHEDULE.keys() >= {"close_due_rounds", "refit_second_opinions", "ask_parts"}
-    assert SWEEPS.keys() >= {"turn_closed_rounds_into_runs", "tell_ends", "write_log"}
-    assert TIDYING.keys() >= {"tidy_people", "tidy_media", "empty_old_models"}
+    periodic.import_periodic_jobs()
+    assert SCHEDULED_JOBS.keys() >= {"close_due_rounds", "refit_second_opinions", "ask_parts"}
+    assert SWEEP_JOBS.keys() >= {
+        "turn_closed_rounds_into_runs",
+        "send_end_emails",
+        "write_erasure_log",
+    }
+    assert TIDYING_JOBS.keys() >= {"tidy_account_data", "tidy_media", "empty_old_models"}

@@ -10,8 +10,8 @@ import brotli
 import pytest
 import sentry_sdk
 
-from core.telemetry.reports import report_to
-from core.versions import version
+from core.telemetry.reports import start_error_reports
+from core.versions import get_version
 
 
 def test_an_error_goes_without_what_people_wrote():
@@ -31,7 +31,7 @@ def test_an_error_goes_without_what_people_wrote():
     server = HTTPServer(("127.0.0.1", 0), Sentry)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        report_to(f"http://key@127.0.0.1:{server.server_port}/1")
+        start_error_reports(f"http://key@127.0.0.1:{server.server_port}/1")
         text = "what somebody wrote"
         logging.getLogger("dynabench").warning("A warning stays here")
         try:
@@ -46,7 +46,7 @@ def test_an_error_goes_without_what_people_wrote():
     (envelope,) = got
     event = json.loads(envelope.splitlines()[-1])
     assert (event["release"], event["exception"]["values"][0]["type"]) == (
-        version(),
+        get_version(),
         "RuntimeError",
     )
     assert "of 19 characters" in envelope
@@ -57,4 +57,4 @@ def test_an_error_goes_without_what_people_wrote():
 
 def test_another_address_is_refused():
     with pytest.raises(ValueError, match="scheme"):
-        report_to("sentry.example.org")
+        start_error_reports("sentry.example.org")

@@ -3,12 +3,17 @@
 import math
 
 from core.web.web_server import limits
-from core.web.web_server.limits import body_deadline, send_deadline, slots, upload_deadline
+from core.web.web_server.limits import (
+    compute_body_deadline,
+    compute_send_deadline,
+    compute_upload_deadline,
+    count_slots,
+)
 
 DEADLINES = (
-    (body_deadline, limits.BODY_RATE),
-    (upload_deadline, limits.UPLOAD_RATE),
-    (send_deadline, limits.SEND_RATE),
+    (compute_body_deadline, limits.MIN_BODY_BYTES_PER_SECOND),
+    (compute_upload_deadline, limits.MIN_UPLOAD_BYTES_PER_SECOND),
+    (compute_send_deadline, limits.MIN_SEND_BYTES_PER_SECOND),
 )
 
 
@@ -24,8 +29,8 @@ def test_one_who_was_fast_may_not_stand_still():
 
 
 def test_an_upload_ends_however_much_of_it_comes():
-    assert upload_deadline(5.0, 10**15, math.inf) == 5.0 + limits.UPLOAD_SECONDS
+    assert compute_upload_deadline(5.0, 10**15, math.inf) == 5.0 + limits.UPLOAD_SECONDS
 
 
 def test_two_thirds_of_the_threads_wait_for_nobody_s_upload():
-    assert [slots(threads) for threads in (1, 3, 16)] == [1, 1, 5]
+    assert [count_slots(threads) for threads in (1, 3, 16)] == [1, 1, 5]

@@ -471,6 +471,22 @@ MISTAKES = [
         "quotes",
     ),
     (
+        "reason: It is fine.",
+        "reason: It is fine.\n      tactic: irony that goes on for ever and ever",
+        "examples.good[0].tactic",
+        "tactic: i",
+        "out of range",
+        "at most 30",
+    ),
+    (
+        "reason: It is too short.",
+        "reason: It is too short.\n      tactic: irony",
+        "examples.bad[0].tactic",
+        "tactic: i",
+        "only good examples",
+        "remove it",
+    ),
+    (
         "context: {}",
         "context:",
         "examples.bad[0].context",

@@ -16,14 +16,14 @@ from tasks.budgets import (
 )
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-PAID = Budget(money=1000, pay_example=50, pay_validation=10, pay_bonus=100)
+PAID = Budget(max_spent=1000, pay_example=50, pay_validation=10, pay_bonus=100)
 amounts = st.integers(0, 500)
 limits = st.none() | amounts
 budgets = st.builds(
     Budget,
-    collected=limits,
-    fooling=limits,
-    money=limits,
+    max_collected=limits,
+    max_fooling=limits,
+    max_spent=limits,
     pay_example=amounts,
     pay_validation=amounts,
     pay_bonus=amounts,
@@ -35,17 +35,17 @@ uses = st.builds(UsedBudget, amounts, amounts, amounts)
     ("budget", "used", "found"),
     [
         (Budget(), UsedBudget(10**6, 10**6, 10**6), None),
-        (Budget(collected=10), UsedBudget(collected=9), None),
-        (Budget(collected=10), UsedBudget(collected=10), "collected"),
-        (Budget(collected=10), UsedBudget(fooling=10), None),
-        (Budget(fooling=3), UsedBudget(collected=9, fooling=3), "fooling"),
-        (PAID, UsedBudget(collected=10, fooling=3, votes=19), None),
-        (PAID, UsedBudget(collected=10, fooling=3, votes=20), "money"),
+        (Budget(max_collected=10), UsedBudget(example_count=9), None),
+        (Budget(max_collected=10), UsedBudget(example_count=10), "collected"),
+        (Budget(max_collected=10), UsedBudget(fooling_count=10), None),
+        (Budget(max_fooling=3), UsedBudget(example_count=9, fooling_count=3), "fooling"),
+        (PAID, UsedBudget(example_count=10, fooling_count=3, vote_count=19), None),
+        (PAID, UsedBudget(example_count=10, fooling_count=3, vote_count=20), "money"),
         (Budget(ends_at=NOW + timedelta(seconds=1)), UsedBudget(), None),
         (Budget(ends_at=NOW), UsedBudget(), "date"),
-        (Budget(ends_at=NOW, collected=1), UsedBudget(collected=1), "date"),
-        (Budget(collected=1, fooling=1), UsedBudget(1, 1, 1), "collected"),
-        (Budget(collected=0), UsedBudget(), "collected"),
+        (Budget(ends_at=NOW, max_collected=1), UsedBudget(example_count=1), "date"),
+        (Budget(max_collected=1, max_fooling=1), UsedBudget(1, 1, 1), "collected"),
+        (Budget(max_collected=0), UsedBudget(), "collected"),
     ],
 )
 def test_the_limit_that_is_reached_is_named(budget, used, found):
@@ -53,12 +53,15 @@ def test_the_limit_that_is_reached_is_named(budget, used, found):
 
 
 def test_money_counts_examples_votes_and_bonuses():
-    assert compute_cost(PAID, UsedBudget(collected=2, fooling=1, votes=3)) == 100 + 30 + 100
+    assert (
+        compute_cost(PAID, UsedBudget(example_count=2, fooling_count=1, vote_count=3))
+        == 100 + 30 + 100
+    )
 
 
 def test_lines_are_the_limits_that_are_set():
-    budget = Budget(collected=10, money=500, pay_example=20)
-    assert list_limits(budget, UsedBudget(collected=4)) == [
+    budget = Budget(max_collected=10, max_spent=500, pay_example=20)
+    assert list_limits(budget, UsedBudget(example_count=4)) == [
         BudgetLine("collected", 4, 10),
         BudgetLine("money", 80, 500),
     ]

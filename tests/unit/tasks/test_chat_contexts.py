@@ -54,7 +54,7 @@ def test_json_lines_and_tables_bring_the_same_turns():
         ([{"role": "user", "text": 7}], "turn 1: the text is missing"),
         ([{"role": "user", "text": "a\x01b"}], "control character"),
         ([{**SAID, "secret": "x"}], "turn 1: only the system's turn"),
-        ([SAID] * 200, "200 turns; the most is 100"),
+        ([SAID] * 400, "400 turns; the most is 300"),
     ],
 )
 def test_what_is_no_conversation_is_refused_by_line(talk, reason):

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from tasks.config.loading import load_config
-from tasks.contexts.columns import MAX_COLUMNS, are_fields, guess_matching, read_columns
+from tasks.contexts.columns import MAX_COLUMNS, are_field_names, guess_matching, read_columns
 from tasks.contexts.files import read_rows, summarise_file
 from tasks.line_files import FileError, LineError, Row
 
@@ -59,7 +59,7 @@ def test_too_many_columns_are_refused():
     ],
 )
 def test_columns_that_are_fields_already(columns, expected):
-    assert are_fields(columns, CONFIG) is expected
+    assert are_field_names(columns, CONFIG) is expected
 
 
 @pytest.mark.parametrize(

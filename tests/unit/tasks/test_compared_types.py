@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from annotation.verdict.outcome import TargetVerdict, judge
-from annotation.verdict.texts import matches
+from annotation.verdict.outcome import TargetVerdict, judge_outputs
+from annotation.verdict.texts import matches_pattern
 from tasks.config.components import FIELD_TYPES, Component
 from tasks.config.loading import check_config
-from tasks.config.values import check_answer
+from tasks.config.values import find_answer_errors
 from tasks.config.verdicts import Contains, Pattern, Rank, SpansF1
 
 OFFERS = {"offers": ["by bus", "on foot", "by boat"]}
@@ -58,7 +58,7 @@ def test_such_a_task_works(field: dict[str, Any], rule: str, metric: str) -> Non
         text_of(input=[target], verdict={"type": rule, "field": "it"}, metrics={"main": metric})
     )
     assert config, problems
-    assert config.component("it").kind.rule(config.component("it")) == rule
+    assert config.get_component("it").kind.get_verdict_rule(config.get_component("it")) == rule
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ SLOW = r"(a|aa)+$"
     ],
 )
 def test_written_answers_are_judged_by_a_rule(rule: Any, said: str, status: str) -> None:
-    assert judge({"it": "Paris"}, [{"it": said}], rule, "all").status == status
+    assert judge_outputs({"it": "Paris"}, [{"it": said}], rule, "all").status == status
 
 
 def test_a_pattern_that_is_none_is_an_error() -> None:
     with pytest.raises(ValueError, match="missing"):
-        matches("text", "(a")
+        matches_pattern("text", "(a")
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_a_pattern_that_is_none_is_an_error() -> None:
 )
 def test_an_order_is_compared_by_its_pairs(said: list[str], status: str, score: float) -> None:
     rule = Rank(type="rank", field="it")
-    found = judge({"it": OFFERS["offers"]}, [{"it": said}], rule, "all")
+    found = judge_outputs({"it": OFFERS["offers"]}, [{"it": said}], rule, "all")
     assert found.status == status
-    assert found.per_target == (TargetVerdict(status == "fooled", pytest.approx(score)),)
+    assert found.target_verdicts == (TargetVerdict(status == "fooled", pytest.approx(score)),)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_order_is_compared_by_its_pairs(said: list[str], status: str, score: 
 def test_marks_are_compared_by_their_bounds(overlap: bool, start: int, status: str) -> None:
     rule = SpansF1(type="spans_f1", field="it", overlap=overlap)
     said = {**TARN, "start": start, "end": start + 4}
-    assert judge({"it": [TARN]}, [{"it": [said]}], rule, "all").status == status
+    assert judge_outputs({"it": [TARN]}, [{"it": [said]}], rule, "all").status == status
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_marks_are_compared_by_their_bounds(overlap: bool, start: int, status: s
 )  # fmt: skip
 def test_what_is_chosen(keys: dict[str, Any], typed: Any, stored: Any, shown: str) -> None:
     component = made(**keys)
-    assert component.kind.stored(component, typed, OFFERS) == stored
+    assert component.kind.parse_typed_value(component, typed, OFFERS) == stored
     assert component.kind.check(component, stored, OFFERS) == []
     assert component.kind.display(component, stored) == shown
-    assert component.kind.rule(component) == ("rank" if component.rank else "")
+    assert component.kind.get_verdict_rule(component) == ("rank" if component.rank else "")
 
 
 @pytest.mark.parametrize(
@@ -205,29 +205,29 @@ def test_what_is_chosen(keys: dict[str, Any], typed: Any, stored: Any, shown: st
         ({"type": "candidates", "reference": "offers"}, "by air", "unchanged"),
         ({"type": "candidates", "reference": "offers"}, 3, "one of the candidates"),
         ({"type": "candidates"}, ["alone"], "at least two"),
-        ({"type": "candidates"}, ["one", " two"], "no space"),
+        ({"type": "candidates"}, ["one", " two"], "spaces before"),
         ({"type": "candidates"}, ["one", "two\r\n2"], "control character"),
     ],
 )
 def test_what_cannot_be_chosen(keys: dict[str, Any], typed: Any, named: str) -> None:
     component = made(**keys)
-    stored = component.kind.stored(component, typed, OFFERS)
+    stored = component.kind.parse_typed_value(component, typed, OFFERS)
     (message,) = component.kind.check(component, stored, OFFERS)
     assert named in message
 
 
 def test_answers_of_models_are_checked_as_far_as_the_context_is_known() -> None:
     ranking = made(**RANKING)
-    assert check_answer(ranking, ["by bus", "by air"], None) == []
-    assert check_answer(ranking, ["by bus", "by bus"], None)
-    assert check_answer(ranking, ["by bus", "by air"], OFFERS)
-    assert check_answer(made(**SPANS), [TARN], None) == []
+    assert find_answer_errors(ranking, ["by bus", "by air"], None) == []
+    assert find_answer_errors(ranking, ["by bus", "by bus"], None)
+    assert find_answer_errors(ranking, ["by bus", "by air"], OFFERS)
+    assert find_answer_errors(made(**SPANS), [TARN], None) == []
     for odd in ({"start": "0"}, {"end": True}, {"end": 0}, {"start": -1}):
-        assert check_answer(made(**SPANS), [{**TARN, **odd}], None)
-    assert check_answer(made(type="text"), "anything", None) == []
+        assert find_answer_errors(made(**SPANS), [{**TARN, **odd}], None)
+    assert find_answer_errors(made(type="text"), "anything", None) == []
     assert FIELD_TYPES["chat"].is_list(made(type="chat"))
     for component in (ranking, made(**RANKING | {"rank": False}), made(**SPANS)):
-        assert component.kind.form_input(component)
+        assert component.kind.build_form_input(component)
         assert component.kind.is_list(component) == (component.rank or component.type == "spans")
     assert FIELD_TYPES["spans"].check_shape(made(**SPANS), [{**TARN, "tag": "day"}])
     assert FIELD_TYPES["spans"].check_shape(made(**SPANS), "Tarn")

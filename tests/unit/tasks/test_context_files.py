@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from core.text.words import composed
+from core.text.words import compose
 from tasks.config.loading import load_config
 from tasks.contexts.files import (
     MAX_BINS,
-    MAX_LISTED,
+    MAX_LISTED_PROBLEMS,
     Duplicate,
     build_histogram,
     hash_context,
@@ -94,7 +94,7 @@ def test_a_byte_order_mark_and_blank_lines_are_no_errors(name):
         ('{"premise": "x", "zzz": 1}', "use one of: premise, source, year, options, tag, metadata"),
         ('{"premise": "x", "year": 1800}', "`year`: year must be at least 1900"),
         ('{"premise": "x", "year": 1e999}', "`year`: year must be a number"),
-        ('{"premise": "x", "year": NaN}', "NaN is no number in JSON"),
+        ('{"premise": "x", "year": NaN}', "NaN isn't a number in JSON"),
         ('{"premise": "x", "tag": 3}', "`tag` is not a text; write it in quotes"),
         ('{"premise": "x", "tag": "' + "t" * 101 + '"}', "`tag` has 101 characters"),
         ('{"premise": "x", "metadata": []}', "`metadata` is not an object"),
@@ -214,14 +214,14 @@ def test_duplicates_name_the_first_line_or_the_round():
 
 def test_a_summary_counts_everything_and_names_some():
     rows = [{"premise": "xxxx", "source": "y", "year": 1900 + n} for n in range(25)]
-    lines = [json.dumps(row) for row in rows + [rows[0]] * (MAX_LISTED + 7)]
-    data = "\n".join([*lines, *["bad"] * (MAX_LISTED + 5)]).encode()
+    lines = [json.dumps(row) for row in rows + [rows[0]] * (MAX_LISTED_PROBLEMS + 7)]
+    data = "\n".join([*lines, *["bad"] * (MAX_LISTED_PROBLEMS + 5)]).encode()
     summary = summarise_file(data, "a.jsonl", CONFIG, set())
-    counts = (summary.new, summary.error_count, summary.duplicate_count)
-    assert counts == (25, MAX_LISTED + 5, MAX_LISTED + 7)
+    counts = (summary.new_count, summary.error_count, summary.duplicate_count)
+    assert counts == (25, MAX_LISTED_PROBLEMS + 5, MAX_LISTED_PROBLEMS + 7)
     assert summary.row_count == sum(counts)
     kept = (len(summary.rows), len(summary.errors), len(summary.duplicates))
-    assert kept == (25, MAX_LISTED, MAX_LISTED)
+    assert kept == (25, MAX_LISTED_PROBLEMS, MAX_LISTED_PROBLEMS)
     assert set(summary.lengths) == {5}
 
 
@@ -244,7 +244,7 @@ def test_what_is_written_is_read_from_both_formats(texts):
     jsonl = "\n".join(json.dumps({"premise": text}) for text in texts)
     table = io.StringIO()
     csv.writer(table).writerows([["premise"], *([text] for text in texts)])
-    expected = [{"premise": composed(text)} for text in texts]
+    expected = [{"premise": compose(text)} for text in texts]
     assert [row.values for row in read(jsonl)] == expected
     assert [row.values for row in read(table.getvalue(), "a.csv")] == expected
 
@@ -284,7 +284,7 @@ def test_a_spreadsheet_is_a_table_by_its_rows():
     assert [(one.line, type(one)) for one in bad] == [(5, LineError), (6, LineError)]
     assert "`year`" in bad[0].message
     found = summarise_file(table, "contexts.xlsx", CONFIG, stored_digests=())
-    assert (found.columns, found.new, found.error_count) == (
+    assert (found.columns, found.new_count, found.error_count) == (
         ["premise", "year", "source", "options", "tag"], 2, 2,
     )  # fmt: skip
 

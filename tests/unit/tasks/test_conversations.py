@@ -3,17 +3,22 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tasks.config.components import FIELD_TYPES, Component
 from tasks.config.field_types.chat import (
     DEFAULT_MAX_CHARS,
     DEFAULT_MAX_TURNS,
-    MAX_GIVEN_TURNS,
+    MAX_CONTEXT_TURNS,
     find_text_error,
     get_max_turns,
 )
+from tasks.config.field_types.tool_calls import build_message
 from tasks.config.loading import check_config, load_config
 from tasks.config.parsing import ConfigError
+from tasks.formats.base import convert_turns
+from tasks.targets.endpoints.server_quirks import NO_QUIRKS, learn_quirks
 
 TALK = """\
 version: 1
@@ -46,17 +51,17 @@ def test_what_views_ask_of_a_conversation() -> None:
     assert config.talk is not None
     assert config.talk.name == config.text_field == "talk"
     assert config.model_fields == ("facts", "talk")
-    assert config.given == "the facts"
-    assert config.answers_freely
-    assert config.unfinished_input is None
+    assert config.context_title == "the facts"
+    assert config.has_free_answers
+    assert config.unsupported_input is None
 
 
 @pytest.mark.parametrize(
     ("old", "new", "path", "message"),
     [
         ("field: answer", "field: talk", "verdict.field", '"talk" is no text of the output'),
-        ("{secret}", "tarn", "verdict.type", "told no secret"),
-        ("type: chat, system", "type: text, help", "verdict.type", "told no secret"),
+        ("{secret}", "tarn", "verdict.type", "no secret"),
+        ("type: chat, system", "type: text, help", "verdict.type", "no secret"),
         ("chat, system", "chat, max_turns: 50, system", "input[0].max_turns", "range"),
         ("context: [", "slices: [photo]\ncontext: [{name: photo, type: image}, ", "slices[0]",
          "photo is a file"),
@@ -148,11 +153,11 @@ def test_help_that_a_conversation_can_have_is_stored() -> None:
     ("turns", "wrong"),
     [
         ([SYSTEM, HELLO, HI, HELLO], ""),
-        ([HELLO] * MAX_GIVEN_TURNS, ""),
-        ([HELLO] * (MAX_GIVEN_TURNS + 1), f"the most is {MAX_GIVEN_TURNS}"),
+        ([HELLO] * MAX_CONTEXT_TURNS, ""),
+        ([HELLO] * (MAX_CONTEXT_TURNS + 1), f"the most is {MAX_CONTEXT_TURNS}"),
         ([HELLO, SYSTEM], "turn 2: only the first"),
         ([HELLO, {**HI, "text": " "}], "turn 2: the text is missing"),
-        ([{**HELLO, "text": "a\0"}], "turn 1: the text holds a control character"),
+        ([{**HELLO, "text": "a\0"}], "turn 1: the text contains a control character"),
         ([{**HELLO, "secret": "tarn"}], "turn 1: only the system's turn has a secret"),
         ([{**SYSTEM, "secret": 7}], "turn 1: only the system's turn has a secret"),
         ([{**HELLO, "name": "Ann"}], "turn 1: needs role and text"),
@@ -172,8 +177,8 @@ def test_a_conversation_is_shown_by_who_says_what() -> None:
 
 def test_of_a_conversation_only_the_persons_turns_are_their_own() -> None:
     kind = FIELD_TYPES["chat"]
-    assert kind.own_words([SYSTEM, HELLO, HI, {**HELLO, "text": "Bye"}]) == "Hello\nBye"
-    assert kind.own_words(None) == ""
+    assert kind.extract_authored_text([SYSTEM, HELLO, HI, {**HELLO, "text": "Bye"}]) == "Hello\nBye"
+    assert kind.extract_authored_text(None) == ""
 
 
 def test_the_configuration_limits_what_people_say() -> None:
@@ -184,3 +189,127 @@ def test_the_configuration_limits_what_people_say() -> None:
     assert f"at most {DEFAULT_MAX_CHARS}" in find_text_error(chat(), "a" * (DEFAULT_MAX_CHARS + 1))
     assert "Write something" in find_text_error(chat(), " \n")
     assert "control character" in find_text_error(chat(), "a\0")
+
+
+ASKS = {"role": "user", "text": "How warm is it in Oslo?"}
+CALL = {"id": "c1", "name": "look_up", "arguments": {"city": "Oslo"}}
+CALLS = {"role": "assistant", "text": "", "calls": [CALL]}
+RESULT = {"role": "tool", "text": "17 °C", "call": "c1"}
+ANSWER = {"role": "assistant", "text": "17 degrees."}
+MESSAGES = [
+    {"role": "user", "content": "How warm is it in Oslo?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {"name": "look_up", "arguments": '{"city": "Oslo"}'},
+            }
+        ],
+    },
+    {"role": "tool", "content": "17 °C", "tool_call_id": "c1"},
+    {"role": "assistant", "content": "17 degrees."},
+]
+
+
+def test_calls_of_tools_and_their_results_are_turns() -> None:
+    turns = [ASKS, CALLS, RESULT, ANSWER]
+    kind = FIELD_TYPES["chat"]
+    assert kind.check(chat(), turns, {}) == []
+    shown = kind.display(chat(), turns)
+    assert 'calls look_up: {"city": "Oslo"}' in shown
+    assert "look_up: 17 °C" in shown
+    # Both forms say the same.
+    assert [build_message(turn) for turn in turns] == MESSAGES
+    assert convert_turns(MESSAGES) == turns
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [RESULT],  # nothing was called
+        [RESULT, CALLS],
+        [CALLS, {**RESULT, "call": "c2"}],
+        [CALLS, {"role": "tool", "text": "17 °C"}],
+        [CALLS, {**CALLS}],  # twice the same id
+        [{**CALLS, "calls": [CALL, CALL]}],
+        [{**CALLS, "calls": []}],
+        [{**CALLS, "calls": [CALL] * 51}],
+        [{**CALLS, "calls": "look_up"}],
+        [{**CALLS, "calls": [{**CALL, "id": ""}]}],
+        [{**CALLS, "calls": [{**CALL, "id": 3}]}],
+        [{**CALLS, "calls": [{**CALL, "name": "n" * 201}]}],
+        [{**CALLS, "calls": [{**CALL, "arguments": [1]}]}],
+        [{**CALLS, "calls": [{**CALL, "arguments": "a\x00b"}]}],
+        [{**CALLS, "calls": [{"id": "c1", "name": "look_up"}]}],
+        [{**CALLS, "role": "user"}],
+        [{**ANSWER, "call": "c1"}],
+        [{**ANSWER, "text": ""}],
+        [CALLS, {**RESULT, "text": None}],
+    ],
+)
+def test_calls_that_fit_nothing_are_refused(turns: Any) -> None:
+    [error] = FIELD_TYPES["chat"].check(chat(), turns, {})
+    assert "turn" in error
+
+
+def test_a_tool_may_return_nothing_and_arguments_be_no_json() -> None:
+    odd = {**CALLS, "calls": [{**CALL, "arguments": '{"city": '}]}
+    turns = [ASKS, odd, {**RESULT, "text": ""}]
+    assert FIELD_TYPES["chat"].check(chat(), turns, {}) == []
+    assert convert_turns([build_message(turn) for turn in turns]) == turns
+
+
+def test_a_server_without_tools_gets_calls_as_texts() -> None:
+    second = {"id": "c2", "name": "look_up", "arguments": {"city": "Bergen"}}
+    turns = [
+        ASKS,
+        {**CALLS, "text": "One moment.", "calls": [CALL, second]},
+        RESULT,
+        {**RESULT, "text": "16 °C", "call": "c2"},
+        ANSWER,
+    ]
+    payload = {"model": "m", "messages": [build_message(turn) for turn in turns]}
+    for words in ("'messages.1.tool_calls' is not served", "invalid role: tool", "unknown 'tool'"):
+        quirks = learn_quirks(NO_QUIRKS, payload, words)
+        assert quirks.description == "calls of tools as texts"
+        folded = quirks.adapt_payload(payload)["messages"]
+        assert [message["role"] for message in folded] == ["user", "assistant", "user", "assistant"]
+        assert 'look_up({"city": "Bergen"})' in folded[1]["content"]
+        assert folded[2]["content"] == "look_up: 17 °C\n\nlook_up: 16 °C"
+    without = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    assert learn_quirks(NO_QUIRKS, without, "invalid role: tool") == NO_QUIRKS
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+    max_leaves=8,
+)
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "tool", "system"]) | JSON, "content": JSON},
+    optional={
+        "name": JSON,
+        "tool_call_id": st.sampled_from(["a", "b"]) | JSON,
+        "tool_calls": JSON
+        | st.lists(
+            st.fixed_dictionaries(
+                {"id": st.sampled_from(["a", "b"]) | JSON},
+                optional={"function": JSON | st.fixed_dictionaries({"name": JSON})},
+            )
+        ),
+    },
+)
+
+
+@given(st.lists(MESSAGE, max_size=4))
+def test_whatever_is_read_as_turns_can_be_stored_and_sent(messages: list[Any]) -> None:
+    turns = convert_turns(messages)
+    kind = FIELD_TYPES["chat"]
+    # Control characters are refused when a value is stored, with their place.
+    if turns and "control character" not in "".join(kind.check(chat(), turns, {})):
+        assert kind.check(chat(), turns, {}) == []
+        assert convert_turns([build_message(turn) for turn in turns]) == turns
+        assert kind.display(chat(), turns)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.config.dynabench1 import convert
-from tasks.config.dynabench_out import NoCounterpart, export_to_dynabench
+from tasks.config.dynabench1 import convert_config
+from tasks.config.dynabench_export import NoCounterpart, export_to_dynabench
 from tasks.config.loading import load_config
 from tasks.config.parsing import read_yaml
 
@@ -16,7 +16,7 @@ LABEL = ".label` is not carried over."
 
 
 def of_file(name):
-    return load_config(convert(FILES[name].read_text(), name="X").config_yaml_text)
+    return load_config(convert_config(FILES[name].read_text(), name="X").config_yaml_text)
 
 
 def official(code):
@@ -28,7 +28,7 @@ def back(config, version):
     exported = export_to_dynabench(config, version)
     assert exported.text.startswith(f"# For Dynabench {version}.\n")
     assert all(f"\n# {note}\n" in exported.text for note in exported.notes)
-    converted = convert(exported.text, name=config.name)
+    converted = convert_config(exported.text, name=config.name)
     assert not converted.notes[1:]
     return load_config(converted.config_yaml_text), exported.notes
 

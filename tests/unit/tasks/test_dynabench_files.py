@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tasks.formats import FORMATS, TOOL_FORMATS, build_file_name, write_tool_file
+from tasks.formats import EXPORT_FORMATS, FORMATS, build_file_name, write_tool_file
 from tasks.formats.base import Item, Vote
 from tests.support.published import read, wrong
 
@@ -129,7 +129,7 @@ def item(**told):
         "validations": [{"worker": "v", "label": "neutral"}], **told.pop("kept", {}),
     }  # fmt: skip
     about = {
-        "uid": "u1", "texts": {**kept["context"], **kept["input"]}, "answer": "label",
+        "uid": "u1", "texts": {**kept["context"], **kept["input"]}, "answer_field": "label",
         "label": "neutral", "model": "m", "prediction": "entailment",
         "votes": [Vote("v", "neutral")], "is_choice": True, **told,
     }  # fmt: skip
@@ -158,8 +158,8 @@ def test_pairs_come_back_as_far_as_a_layout_holds_them(name, file, lost, tmp_pat
 def test_questions_and_sentences_come_back(tmp_path):
     question = {"context": {"passage": "Built in 1840."}, "input": {"question": "When?"}}
     texts = {"passage": "Built in 1840.", "question": "When?"}
-    asked = item(kept={**question, "author_label": "1840"}, texts=texts, answer="answer")
-    open_ = item(kept={**question, "author_label": None}, texts=texts, answer="answer")
+    asked = item(kept={**question, "author_label": "1840"}, texts=texts, answer_field="answer")
+    open_ = item(kept={**question, "author_label": None}, texts=texts, answer_field="answer")
     path = tmp_path / "a.json"
     path.write_text("".join(write_tool_file([asked, open_], "squad")))
     first, second = read(path, "squad")[0]
@@ -196,7 +196,7 @@ def test_what_a_layout_has_no_place_for_is_left_out():
     odd = item(kept={"author_label": "maybe"}, votes=[Vote("v", "maybe")])
     for name in ("anli", "snli"):
         assert not [*write_tool_file([odd], name)]
-    assert {name for name, form in FORMATS.items() if form.needs} <= {*TOOL_FORMATS}
+    assert {name for name, form in FORMATS.items() if form.required_fields} <= {*EXPORT_FORMATS}
 
 
 def test_an_answer_without_probabilities_goes_out_as_one(tmp_path):

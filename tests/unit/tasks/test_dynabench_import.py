@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.config.components import When
-from tasks.config.dynabench1 import convert
+from tasks.config.components import Condition
+from tasks.config.dynabench1 import convert_config
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
 from tasks.config.schema import TaskConfig
@@ -19,7 +19,7 @@ ADD = "The file holds no name, summary, language, instructions or examples; add 
 
 
 def imported(shape: str) -> tuple[TaskConfig, list[str]]:
-    converted = convert((SHAPES / f"{shape}.yaml").read_text(), name=shape)
+    converted = convert_config((SHAPES / f"{shape}.yaml").read_text(), name=shape)
     config = load_config(converted.config_yaml_text)
     assert converted.notes[0] == ADD
     return config, converted.notes[1:]
@@ -65,14 +65,14 @@ def test_goal_conditions_and_weights_are_carried_over() -> None:
     assert config.goal_choices == ("entailed", "neutral", "contradictory")
     assert config.goal.text.endswith(": {label}")
     conditions = [question.when for question in config.metadata.create]
-    assert conditions == [None, When(outcome="not_fooled"), When(outcome="fooled")]
+    assert conditions == [None, Condition(outcome="not_fooled"), Condition(outcome="fooled")]
     verdicts = [question.when for question in config.metadata.validate]
-    assert verdicts == [When(verdict="incorrect"), When(verdict="flagged")]
+    assert verdicts == [Condition(verdict="incorrect"), Condition(verdict="flagged")]
     assert not any(q.required for q in (*config.metadata.create, *config.metadata.validate))
-    assert config.component("hypothesis").placeholder == "Enter a sentence"
+    assert config.get_component("hypothesis").placeholder == "Enter a sentence"
     assert config.weights["throughput"] == 1
     assert config.weights["accuracy"] == 4
-    assert config.component("prob").reference == "label"
+    assert config.get_component("prob").reference == "label"
 
 
 def test_the_warning_makes_a_task_sensitive() -> None:
@@ -87,7 +87,7 @@ def test_a_span_keeps_its_reference_and_threshold() -> None:
     assert [c.reference for c in (*config.input[1:], *config.output[:1])] == ["passage", "passage"]
     assert config.verdict.type == "string_f1"
     assert config.verdict.threshold == 0.4
-    assert config.component("confidence").single
+    assert config.get_component("confidence").single
 
 
 def test_what_has_no_counterpart_is_named() -> None:
@@ -108,10 +108,10 @@ LABEL = {"name": "label", "type": "multiclass", "labels": ["a", "b"]}
 def test_training_files_become_training_rows(kind: str) -> None:
     read = {**TEXT, "type": kind}
     given = {**BASE, "input": [read, LABEL], "train_file_metric": {"type": "dataperf"}}
-    made = convert(json.dumps(given))
+    made = convert_config(json.dumps(given))
     assert load_config(made.config_yaml_text).training_rows == 1000
     assert not any("train_file_metric" in note for note in made.notes)
-    both = convert(
+    both = convert_config(
         json.dumps({**given, "input": [read, {**read, "name": "two", "type": "image"}, LABEL]})
     )
     assert load_config(both.config_yaml_text).training_rows is None
@@ -169,7 +169,7 @@ def test_training_files_become_training_rows(kind: str) -> None:
     ],
 )
 def test_odd_files_still_give_a_task(change: dict[str, Any], note: str) -> None:
-    converted = convert(json.dumps({**BASE, "input": [TEXT, LABEL], **change}))
+    converted = convert_config(json.dumps({**BASE, "input": [TEXT, LABEL], **change}))
     load_config(converted.config_yaml_text)
     assert note in " ".join(converted.notes[1:])
 
@@ -180,7 +180,7 @@ def test_a_missing_threshold_becomes_the_published_one() -> None:
     given_text = json.dumps(
         {"input": [TEXT, answer], "output": ["answer"], "model_wrong_metric": rule}
     )
-    converted = convert(given_text)
+    converted = convert_config(given_text)
     verdict = load_config(converted.config_yaml_text).verdict
     assert verdict.type == "string_f1"
     assert verdict.threshold == 0.4
@@ -189,7 +189,7 @@ def test_a_missing_threshold_becomes_the_published_one() -> None:
 
 def test_no_yaml_no_task() -> None:
     with pytest.raises(ConfigError):
-        convert("- just\n- a list")
+        convert_config("- just\n- a list")
 
 
 NAMES = st.sampled_from(["text", "label", "tag", "answer", "a_start", "a", "first-name", "ü"])
@@ -245,7 +245,7 @@ FILES = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None)
 @given(FILES)
 def test_whatever_the_shape_the_result_loads(file: dict[str, Any]) -> None:
-    config = load_config(convert(json.dumps(file)).config_yaml_text)
+    config = load_config(convert_config(json.dumps(file)).config_yaml_text)
     assert config.input
     assert config.answer_field
     assert config.model_fields

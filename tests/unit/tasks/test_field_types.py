@@ -7,7 +7,7 @@ import pytest
 from django import forms
 
 from annotation.writing.forms import build_form_field
-from tasks.config.components import FIELD_TYPES, PLACES, Component, FieldType, FormInput
+from tasks.config.components import FIELD_TYPES, SECTIONS, Component, FieldType, FormInput
 from tasks.config.field_types.spans import format_marks
 
 KEYS: dict[str, Any] = {
@@ -20,11 +20,11 @@ WHOLE: dict[str, Any] = {
     "title": "Half",
     "place": 99,
     "keys": ("labels",),
-    "places": ("input",),
+    "sections": ("input",),
     "check": lambda *given: [],
-    "form_input": lambda *given: FormInput(),
+    "build_form_input": lambda *given: FormInput(),
     "display": lambda *given: "",
-    "described": lambda *given: "a value",
+    "describe_value": lambda *given: "a value",
 }
 
 
@@ -42,7 +42,7 @@ def test_a_type_that_lacks_a_part_is_not_registered(part: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "change"),
-    [("text", {}), ("half", {"keys": ("colour",)}), ("half", {"places": ("attic",)})],
+    [("text", {}), ("half", {"keys": ("colour",)}), ("half", {"sections": ("attic",)})],
 )
 def test_a_type_that_nothing_can_use_is_not_registered(name: str, change: dict[str, Any]) -> None:
     known = dict(FIELD_TYPES)
@@ -53,25 +53,25 @@ def test_a_type_that_nothing_can_use_is_not_registered(name: str, change: dict[s
 
 def test_the_docs_say_what_each_type_is_in_every_place() -> None:
     page = (Path(__file__).parents[3] / "docs/task-config.md").read_text()
-    types = page.partition("\nTypes, where")[2].partition("\n\n")[2].partition("\n\n")[0]
+    types = page.partition("\nTypes, where")[2].partition("\n\nIn CSV files")[0]
     named = {*types.split("`")[1::2]} & {*FIELD_TYPES}
-    assert named == {name for name, kind in FIELD_TYPES.items() if kind.places}
+    assert named == {name for name, kind in FIELD_TYPES.items() if kind.sections}
 
 
 @pytest.mark.parametrize("name", FIELD_TYPES)
 def test_each_type_can_be_asked_for_shown_and_described(name: str) -> None:
     kind = FIELD_TYPES[name]
     component = made(name, **{key: value for key, value in KEYS.items() if key in kind.keys})
-    asked = kind.form_input(component)
-    assert (asked is None) == (not {"input", "metadata"} & {*kind.places})
+    asked = kind.build_form_input(component)
+    assert (asked is None) == (not {"input", "metadata"} & {*kind.sections})
     if asked:
         assert isinstance(build_form_field(component, {}), forms.Field)
     assert kind.display(component, None) == ""
     assert "red" in kind.display(component, ["a", {"text": "red"}])  # models answer anything
-    assert kind.described(component)
+    assert kind.describe_value(component)
     shown = ("text", "long_text", "multiclass", "chat")
-    assert (kind.stand_in(component) is None) == (name not in shown)
-    assert {*kind.places} <= {*PLACES}
+    assert (kind.build_placeholder(component) is None) == (name not in shown)
+    assert {*kind.sections} <= {*SECTIONS}
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_each_type_can_be_asked_for_shown_and_described(name: str) -> None:
 )
 def test_a_description_tells_the_possible_values(keys: dict[str, Any], described: str) -> None:
     component = made(keys.pop("type"), **keys)
-    assert component.kind.described(component) == described
+    assert component.kind.describe_value(component) == described
 
 
 @pytest.mark.parametrize(
     ("typed", "kept"), [(3.0, 3), (3, 3), (3.5, 3.5), (1e300, 1e300), ("3", "3")]
 )
 def test_whole_numbers_of_forms_stay_whole(typed: Any, kept: Any) -> None:
-    found = made("number").kind.stored(made("number"), typed, {})
+    found = made("number").kind.parse_typed_value(made("number"), typed, {})
     assert (found, type(found)) == (kept, type(kept))
 
 
@@ -111,15 +111,17 @@ def test_labels_are_shown_in_their_words() -> None:
 
 def test_many_labels_are_a_list_that_drops_down() -> None:
     few, many = made("multiclass", labels=[*"abcdefg"]), made("multiclass", labels=[*"abcdefgh"])
-    assert few.kind.form_input(few).widget == "RadioSelect"  # type: ignore[union-attr]
-    assert many.kind.form_input(many).widget == "Select"  # type: ignore[union-attr]
-    assert many.kind.form_input(many).choices[0] == ("", "")  # type: ignore[union-attr]
+    assert few.kind.build_form_input(few).widget == "RadioSelect"  # type: ignore[union-attr]
+    assert many.kind.build_form_input(many).widget == "Select"  # type: ignore[union-attr]
+    assert many.kind.build_form_input(many).choices[0] == ("", "")  # type: ignore[union-attr]
 
 
 def test_a_form_starts_a_span_with_its_text() -> None:
     span = FIELD_TYPES["span"]
-    assert span.typed({"text": "red", "start": 4, "end": 7}) == "red"
-    assert span.typed("red") == FIELD_TYPES["text"].typed("red") == "red"
+    assert span.build_initial_value({"text": "red", "start": 4, "end": 7}) == "red"
+    assert (
+        span.build_initial_value("red") == FIELD_TYPES["text"].build_initial_value("red") == "red"
+    )
 
 
 TAGGED = {"reference": "passage", "tags": ("place", "time")}
@@ -137,10 +139,10 @@ SIX = {"text": "six = 6", "start": 12, "end": 19, "tag": "time"}
 )
 def test_lines_are_marks(lines: str, stored: list[object]) -> None:
     spans, passage = made("spans", **TAGGED), {"passage": "Old Tarn at six = 6, Tarn."}
-    assert spans.kind.stored(spans, lines, passage) == stored
+    assert spans.kind.parse_typed_value(spans, lines, passage) == stored
     assert spans.kind.check(spans, stored, passage) == []
-    again = spans.kind.stored(spans, format_marks(stored), passage)
-    assert again == stored == spans.kind.stored(spans, stored, passage)
+    again = spans.kind.parse_typed_value(spans, format_marks(stored), passage)
+    assert again == stored == spans.kind.parse_typed_value(spans, stored, passage)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_lines_are_marks(lines: str, stored: list[object]) -> None:
 )
 def test_a_line_that_is_no_mark_is_refused(lines: str, named: list[str]) -> None:
     spans, passage = made("spans", **TAGGED), {"passage": "Old Tarn at six = 6, Tarn."}
-    stored = spans.kind.stored(spans, lines, passage)
+    stored = spans.kind.parse_typed_value(spans, lines, passage)
     (message,) = spans.kind.check(spans, stored, passage)
     assert all(words in message for words in named), message
 
@@ -180,7 +182,7 @@ def test_marks_from_elsewhere_are_checked(value: object, named: str) -> None:
 
 def test_marks_without_tags_are_words_alone() -> None:
     spans, passage = made("spans", reference="passage"), {"passage": "a = b"}
-    stored = spans.kind.stored(spans, "a = b", passage)
+    stored = spans.kind.parse_typed_value(spans, "a = b", passage)
     assert stored == [{"text": "a = b", "start": 0, "end": 5}]
     assert spans.kind.display(spans, stored) == format_marks(["a = b"]) == "a = b"
     assert format_marks(stored) == "a = b @0"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tasks import formats
-from tasks.formats import FORMATS, TOOL_FORMATS, reading
+from tasks.formats import EXPORT_FORMATS, FORMATS, reading
 from tasks.formats.base import PART_DESCRIPTIONS, ROW_KEY, Item, Vote
 from tasks.formats.reading import iter_record_lines, make_table_reader
 from tasks.line_files import FileError
@@ -19,7 +19,7 @@ from tests.support.published import read, without, wrong
 
 
 def test_every_layout_says_what_it_is():
-    writers = {name for name, form in TOOL_FORMATS.items() if not form.needs}
+    writers = {name for name, form in EXPORT_FORMATS.items() if not form.required_fields}
     assert writers >= {"label_studio", "doccano", "argilla", "potato", "dynabench"}
     for name, form in FORMATS.items():
         assert bool(form.terms.license) == bool(form.terms.citation), name
@@ -52,15 +52,19 @@ def test_files_come_from_folders_and_archives(tmp_path):
     (folder / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + line)
     (folder / "README.md").write_text("Read me.")
     lines = [*iter_record_lines(folder, FORMATS["dynasent"])]
-    assert [one.place for one in lines] == ["a.jsonl:1", "deep/b.jsonl.gz:1", "deep/b.jsonl.gz:3"]
+    assert [one.position for one in lines] == [
+        "a.jsonl:1",
+        "deep/b.jsonl.gz:1",
+        "deep/b.jsonl.gz:3",
+    ]
     assert all(one.row["uid"] == "r1-0000001" for one in lines)
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.write(folder / "a.jsonl", "v1/a.jsonl")
         archive.writestr("__MACOSX/a.jsonl", "{")
     [line] = iter_record_lines(tmp_path / "all.zip", FORMATS["dynasent"])
-    assert line.place == "v1/a.jsonl:1"
+    assert line.position == "v1/a.jsonl:1"
     (only,) = iter_record_lines(folder / "a.jsonl", FORMATS["dynasent"])
-    assert only.place == "1"
+    assert only.position == "1"
 
 
 def test_files_that_hold_no_records(tmp_path):
@@ -111,7 +115,7 @@ def test_a_list_of_any_length_is_read(tmp_path, monkeypatch):
 
 def test_what_is_no_list_of_records(tmp_path):
     (tmp_path / "a.json").write_text('"text"')
-    with pytest.raises(FileError, match="no JSON"):
+    with pytest.raises(FileError, match="JSON"):
         read(tmp_path / "a.json", "label_studio")
     (tmp_path / "a.jsonl").write_text('"text"')
     wrong(read(tmp_path / "a.jsonl", "snli"), "an object")
@@ -135,14 +139,15 @@ def item_of(tool, *, votes=(), metadata=(), more=(), **changes):
         "author": "w", "author_label": said["author"], "metadata": dict(metadata),
         "model_prediction": {"model": "m", "label": said["model"], "probs": None},
         "validations": [
-            {"worker": one.who, "verdict" if one.is_verdict else "label": one.label}
+            {"worker": one.worker, "verdict" if one.is_verdict else "label": one.label}
             | ({"correction": one.correction} if one.correction else {})
             for one in votes
         ],
     }  # fmt: skip
     told = {"label": said["settled"], "model": "m", "prediction": said["model"], "votes": votes}
     texts = TEXTS | dict(more)
-    return Item("u1", texts, "label", row_json=json.dumps(kept), is_choice=bool(labels), **told)
+    told |= {"row_json": json.dumps(kept), "is_choice": bool(labels), "spans": ["s1"]}
+    return Item("u1", texts, "label", **told)
 
 
 def without_kept(value):
@@ -164,22 +169,22 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOL_FORMATS)
+@pytest.mark.parametrize("tool", EXPORT_FORMATS)
 def test_each_part_of_a_row_is_in_the_file_or_named_as_left_out(tool):
     """A part is in it where another value of it makes another record."""
-    form, hidden, inside = TOOL_FORMATS[tool], [], []
+    form, hidden, inside = EXPORT_FORMATS[tool], [], []
     assert {*CHANGES} == {*PART_DESCRIPTIONS}
     for part, changes in CHANGES.items():
-        one, other = (form.write(item_of(tool, **change)) for change in changes)
+        one, other = (form.build_record(item_of(tool, **change)) for change in changes)
         if None in (one, other):  # such a row is counted and has no place
             hidden.append(part)
             continue
         inside += [part] if one != other else []
         hidden += [part] if without_kept(one) == without_kept(other) else []
-    assert {*form.hides} == {*hidden}
-    assert len(form.hidden) == len(hidden)
-    assert form.keeps == (f'"{ROW_KEY}": ' in json.dumps(form.write(item_of(tool))))
-    assert not form.keeps or {*inside} >= {*PART_DESCRIPTIONS} - {
+    assert {*form.hidden_parts} == {*hidden}
+    assert len(form.hidden_descriptions) == len(hidden)
+    assert form.keeps_rows == (f'"{ROW_KEY}": ' in json.dumps(form.build_record(item_of(tool))))
+    assert not form.keeps_rows or {*inside} >= {*PART_DESCRIPTIONS} - {
         "settled"
     }  # which follows from the votes
 
@@ -418,12 +423,12 @@ def test_tables_part_their_cells_by_what_they_are_told():
 
 def test_another_packages_format_joins_unless_the_name_is_taken(monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", dict(formats.FORMATS))
-    monkeypatch.setattr(formats, "TOOL_FORMATS", dict(formats.TOOL_FORMATS))
-    (written, form), *_ = formats.TOOL_FORMATS.items()
+    monkeypatch.setattr(formats, "EXPORT_FORMATS", dict(formats.EXPORT_FORMATS))
+    (written, form), *_ = formats.EXPORT_FORMATS.items()
     formats.register_format("theirs", form)
-    formats.register_format("read_only", replace(form, write=None))
-    assert formats.FORMATS["theirs"] is formats.TOOL_FORMATS["theirs"] is form
+    formats.register_format("read_only", replace(form, build_record=None))
+    assert formats.FORMATS["theirs"] is formats.EXPORT_FORMATS["theirs"] is form
     assert "read_only" in formats.FORMATS
-    assert "read_only" not in formats.TOOL_FORMATS
+    assert "read_only" not in formats.EXPORT_FORMATS
     with pytest.raises(ValueError, match=written):
         formats.register_format(written, form)

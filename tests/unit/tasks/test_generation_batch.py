@@ -12,8 +12,8 @@ from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 
 from serving.errors import BusyError, DeadlineError, StoppedError
-from serving.generation.batch import CHUNK, Batch
-from serving.generation.conversation import Conversation, Piece, conversation
+from serving.generation.batch import CHUNK_TOKENS, Batch
+from serving.generation.conversation import Conversation, Piece, create_conversation
 from serving.generation.sampling import Sampling
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -26,7 +26,7 @@ class Letters:
     def __init__(self, rows: int = 3) -> None:
         self.rows = rows
         self.memory: list[list[int]] = [[] for _ in range(rows)]
-        self.read_tokens = 0
+        self.read_count = 0
         self.steps: list[int] = []
         self.go_on = threading.Event()
         self.go_on.set()
@@ -36,12 +36,12 @@ class Letters:
         logits[min(token + 1, END)] = 9
         return logits
 
-    def read(self, row: int, ids: list[int], start: int) -> np.ndarray:
+    def read_tokens(self, row: int, ids: list[int], start: int) -> np.ndarray:
         self.memory[row] = [*self.memory[row][:start], *ids]
-        self.read_tokens += len(ids)
+        self.read_count += len(ids)
         return np.array([self._next(token) for token in ids])
 
-    def step(self, ids: list[int], lengths: list[int]) -> np.ndarray:
+    def append_tokens(self, ids: list[int], lengths: list[int]) -> np.ndarray:
         assert self.go_on.wait(10)
         self.steps.append(len(ids))
         for row, (token, length) in enumerate(zip(ids, lengths, strict=True)):
@@ -50,13 +50,13 @@ class Letters:
         # What comes next follows from the row's own memory, so that a mixed-up row is seen.
         return np.array([self._next(self.memory[row][-1]) for row in range(len(ids))])
 
-    def move(self, source: int, target: int, length: int) -> None:
+    def copy_to_row(self, source: int, target: int, length: int) -> None:
         self.memory[target] = self.memory[source][:length]
 
-    def copy_of(self, row: int, length: int) -> list[np.ndarray]:
+    def copy_row(self, row: int, length: int) -> list[np.ndarray]:
         return [np.array(self.memory[row][:length])]
 
-    def put(self, row: int, kept: list[np.ndarray], length: int) -> None:
+    def restore_row(self, row: int, kept: list[np.ndarray], length: int) -> None:
         self.memory[row] = [int(token) for token in kept[0][:length]]
 
 
@@ -88,9 +88,9 @@ class Asked:
     ) -> None:
         self.told: queue.Queue[Piece | Exception] = queue.Queue()
         sampling = Sampling(**{"max_tokens": 100, **how})  # type: ignore[arg-type]
-        self.one: Conversation = conversation(
+        self.one: Conversation = create_conversation(
             [LETTERS.index(letter) for letter in prompt], sampling, tokenizer, frozenset([END]),
-            tell=self.told.put, deadline=time.monotonic() + seconds,
+            on_piece=self.told.put, deadline=time.monotonic() + seconds,
         )  # fmt: skip
 
     def answer(self) -> tuple[str, str]:
@@ -111,7 +111,8 @@ def test_an_answer_ends_by_itself_or_at_its_limit(batch: Batch, tokenizer: Token
         batch.submit(asked.one)
     assert whole.answer() == ("wxyz", "stop")
     assert cut.answer() == ("bcd", "length")
-    assert (whole.one.written, cut.one.written) == (5, 3)  # the end is a token too
+    # The end is a token too.
+    assert (whole.one.answer_token_count, cut.one.answer_token_count) == (5, 3)
 
 
 def test_a_choice_may_end_where_another_goes_on(batch: Batch, tokenizer: Tokenizer) -> None:
@@ -126,10 +127,10 @@ def test_a_choice_may_end_where_another_goes_on(batch: Batch, tokenizer: Tokeniz
 
 
 def test_an_end_that_is_ignored_ends_nothing(batch: Batch, tokenizer: Tokenizer) -> None:
-    asked = Asked(tokenizer, "y", ignores_end=True, max_tokens=4)
+    asked = Asked(tokenizer, "y", is_end_ignored=True, max_tokens=4)
     batch.submit(asked.one)
     assert asked.answer()[1] == "length"
-    assert asked.one.written == 4
+    assert asked.one.answer_token_count == 4
 
 
 def test_each_token_is_told_with_one_piece(batch: Batch, tokenizer: Tokenizer) -> None:
@@ -142,7 +143,7 @@ def test_each_token_is_told_with_one_piece(batch: Batch, tokenizer: Tokenizer) -
     told = [one for piece in pieces for one in piece.reported]  # type: ignore[union-attr]
     assert told == asked.one.reported
     assert [one.token for one in told] == [*map(LETTERS.index, "uvwxyz"), END]
-    counts = [piece.written for piece in pieces]  # type: ignore[union-attr]
+    counts = [piece.answer_token_count for piece in pieces]  # type: ignore[union-attr]
     assert counts == sorted(counts)
     assert counts[-1] == 7
 
@@ -180,7 +181,7 @@ def test_a_long_prompt_is_read_in_pieces_between_the_words_of_others(
     batch: Batch, letters: Letters, tokenizer: Tokenizer
 ) -> None:
     letters.go_on.clear()
-    writing, long = Asked(tokenizer, "a"), Asked(tokenizer, "b" * (3 * CHUNK))
+    writing, long = Asked(tokenizer, "a"), Asked(tokenizer, "b" * (3 * CHUNK_TOKENS))
     batch.submit(writing.one)
     batch.submit(long.one)
     letters.go_on.set()
@@ -201,12 +202,12 @@ def test_what_was_said_before_is_not_read_again(
     first = Asked(tokenizer, "abcabc", max_tokens=4)
     batch.submit(first.one)
     assert first.answer() == ("defg", "length")
-    before = letters.read_tokens
+    before = letters.read_count
     second = Asked(tokenizer, "abcabcdefgxy", max_tokens=1)
     batch.submit(second.one)
     assert second.answer() == ("z", "length")
-    assert second.one.cached == 9  # the last word's token was never computed
-    assert letters.read_tokens - before == 12 - 9
+    assert second.one.cached_token_count == 9  # the last word's token was never computed
+    assert letters.read_count - before == 12 - 9
 
 
 def test_who_goes_away_is_no_longer_written(
@@ -219,7 +220,7 @@ def test_who_goes_away_is_no_longer_written(
     gone.one.cancel()
     letters.go_on.set()
     assert stays.answer()[0] == LETTERS[14:]
-    assert gone.one.written < 25
+    assert gone.one.answer_token_count < 25
 
 
 def test_a_deadline_ends_what_waits_and_what_is_written(
@@ -228,7 +229,7 @@ def test_a_deadline_ends_what_waits_and_what_is_written(
     letters.go_on.clear()
     late = Asked(tokenizer, "a")
     batch.submit(late.one)
-    while not late.one.written:
+    while not late.one.answer_token_count:
         time.sleep(0.001)
     late.one.deadline = time.monotonic()
     letters.go_on.set()
@@ -240,7 +241,7 @@ def test_a_full_line_refuses(batch: Batch, letters: Letters, tokenizer: Tokenize
     letters.go_on.clear()
     first = Asked(tokenizer, "a")
     batch.submit(first.one)
-    while not first.one.written:
+    while not first.one.answer_token_count:
         time.sleep(0.001)
     for _ in range(3):
         batch.submit(Asked(tokenizer, "a").one)
@@ -256,7 +257,7 @@ def test_closing_tells_who_waits_and_who_is_written(letters: Letters, tokenizer:
         batch.submit(one.one)
     closing = threading.Thread(target=batch.close)
     closing.start()
-    while not batch._closed:
+    while not batch._is_closed:
         time.sleep(0.001)
     letters.go_on.set()
     closing.join()
@@ -274,7 +275,7 @@ def test_a_failing_decoder_fails_who_is_written_and_serves_the_next(
         raise RuntimeError("no memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr(letters, "step", broken)
+        patch.setattr(letters, "append_tokens", broken)
         asked = Asked(tokenizer, "a")
         batch.submit(asked.one)
         with pytest.raises(RuntimeError, match="no memory"):

@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from serving.errors import BadRequestError
-from serving.generation.calls import Call, forced_call
-from serving.generation.conversation import Piece, conversation
+from serving.generation.calls import ForcedCall, find_forced_call
+from serving.generation.conversation import Piece, create_conversation
 from serving.generation.replies import Reply
 from serving.generation.requests import ChatRequest, read_request
 from serving.generation.sampling import Sampling
@@ -35,13 +35,13 @@ def tool(name: str = "Answer", **more: Any) -> dict[str, Any]:
 )
 def test_a_forced_function_is_a_choice(tools: list[Any], choice: Any) -> None:
     asked = read_request(ChatRequest, CHAT | {"tools": tools, "tool_choice": choice, "stop": []})
-    assert asked.call == Call("Answer", YES_NO)
-    assert asked.sampling().choices == YES_NO
+    assert asked.call == ForcedCall("Answer", YES_NO)
+    assert asked.build_sampling().choices == YES_NO
 
 
 @pytest.mark.parametrize("choice", [None, "none", "auto"])
 def test_nothing_is_called_where_nothing_is_offered(choice: object) -> None:
-    assert forced_call([], choice) is None
+    assert find_forced_call([], choice) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_nothing_is_called_where_nothing_is_offered(choice: object) -> None:
 )
 def test_other_calls_are_refused_at_their_place(tools: list[Any], choice: Any, place: str) -> None:
     with pytest.raises(BadRequestError) as refused:
-        forced_call(tools, choice)
+        find_forced_call(tools, choice)
     assert list(refused.value.fields) == [place]
 
 
@@ -102,16 +102,19 @@ def reply() -> Reply:
 
 @pytest.mark.parametrize(("reason", "finish"), [("stop", "tool_calls"), ("length", "length")])
 def test_the_answer_is_the_call_whole_and_streamed(reply: Reply, reason: Any, finish: str) -> None:
-    one = conversation(
+    one = create_conversation(
         [0], Sampling(9), Tokenizer(WordLevel({"a": 0}, unk_token="a")), frozenset(),
-        tell=print, deadline=time.monotonic(),
+        on_piece=print, deadline=time.monotonic(),
     )  # fmt: skip
-    (whole,) = reply.whole([(one, YES_NO[0], reason)], echo=False)["choices"]
+    (whole,) = reply.build_body([(one, YES_NO[0], reason)], is_prompt_reported=False)["choices"]
     (call,) = whole["message"]["tool_calls"]
     assert (whole["message"]["content"], whole["finish_reason"]) == (None, finish)
     assert call["function"] == {"name": "Answer", "arguments": YES_NO[0]}
     parts = Piece(YES_NO[0][:4]), Piece(YES_NO[0][4:], reason)
-    lines = [*reply.first(), *(line for part in parts for line in reply.piece(part))]
+    lines = [
+        *reply.build_first_events(),
+        *(line for part in parts for line in reply.build_piece_events(part)),
+    ]
     deltas = [orjson.loads(line.removeprefix(b"data: "))["choices"][0] for line in lines]
     pieces = [one["delta"]["tool_calls"][0] for one in deltas[:-1]]
     assert (pieces[0]["id"], pieces[0]["function"]["name"]) == (call["id"], "Answer")

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.errors import BadRequestError
-from serving.generation.parameters import NOTES, OFF, without_unused
+from serving.generation.parameters import (
+    NEUTRAL_PARAMETERS,
+    NEUTRAL_VALUES,
+    select_served_parameters,
+)
 from serving.generation.requests import ChatRequest, CompletionRequest, read_request
 from serving.generation.sampling import Sampling
 
@@ -66,12 +70,14 @@ SERVED = {
     "seed": (3, Sampling(512, seed=3)),
     "stop": (["a"], Sampling(512, stop=("a",))),
     "logprobs": (True, Sampling(512, logprobs=0)),
-    "ignore_eos": (True, Sampling(512, ignores_end=True)),
+    "ignore_eos": (True, Sampling(512, is_end_ignored=True)),
 }
 
 
 @KINDS
-@pytest.mark.parametrize("name", sorted({*EFFECTIVE, *SERVED, *OFF, *NOTES}))
+@pytest.mark.parametrize(
+    "name", sorted({*EFFECTIVE, *SERVED, *NEUTRAL_VALUES, *NEUTRAL_PARAMETERS})
+)
 @pytest.mark.parametrize("value", [None, [], {}])
 def test_null_and_empty_parameters_change_nothing(
     kind: type[ChatRequest | CompletionRequest], name: str, value: object
@@ -80,11 +86,14 @@ def test_null_and_empty_parameters_change_nothing(
         return  # a parameter that is served has a kind of its own
     body = BODIES[kind]
     assert (
-        read_request(kind, body | {name: value}).sampling() == read_request(kind, body).sampling()
+        read_request(kind, body | {name: value}).build_sampling()
+        == read_request(kind, body).build_sampling()
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in OFF.items() for v in values])
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, v) for n, values in NEUTRAL_VALUES.items() for v in values]
+)
 def test_defaults_change_nothing(name: str, value: object) -> None:
     assert read_request(ChatRequest, CHAT | {name: value}) == read_request(ChatRequest, CHAT)
 
@@ -99,11 +108,15 @@ def test_a_value_with_an_effect_is_refused_by_its_name(name: str) -> None:
 @pytest.mark.parametrize("name", SERVED)
 def test_a_served_value_is_honoured(name: str) -> None:
     value, sampling = SERVED[name]
-    assert read_request(ChatRequest, CHAT | {name: value}).sampling() == sampling
+    assert read_request(ChatRequest, CHAT | {name: value}).build_sampling() == sampling
 
 
 @KINDS
-@given(st.dictionaries(st.sampled_from(sorted(NOTES)), st.text() | st.booleans(), min_size=1))
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(NEUTRAL_PARAMETERS)), st.text() | st.booleans(), min_size=1
+    )
+)
 def test_notes_change_nothing(
     kind: type[ChatRequest | CompletionRequest], notes: dict[str, object]
 ) -> None:
@@ -112,13 +125,13 @@ def test_notes_change_nothing(
 
 @given(st.text(min_size=1), st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text())
 def test_an_unknown_parameter_is_off_or_refused_by_its_name(name: str, value: object) -> None:
-    known = {*ChatRequest.model_fields, *OFF, *NOTES}
+    known = {*ChatRequest.model_fields, *NEUTRAL_VALUES, *NEUTRAL_PARAMETERS}
     if name in known:
         return
     with pytest.raises(BadRequestError) as refused:
-        without_unused({name: value}, ChatRequest.model_fields)
+        select_served_parameters({name: value}, ChatRequest.model_fields)
     assert list(refused.value.fields) == [name]
-    assert without_unused({name: None}, ChatRequest.model_fields) == {}
+    assert select_served_parameters({name: None}, ChatRequest.model_fields) == {}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +140,7 @@ def test_an_unknown_parameter_is_off_or_refused_by_its_name(name: str, value: ob
 def test_what_may_not_be_called_changes_nothing(calls: str, choice: str) -> None:
     offered = CHAT | {calls: EFFECTIVE[calls]}
     asked = read_request(ChatRequest, offered | {choice: "none"})
-    assert (asked.call, asked.sampling()) == (None, Sampling(512))
+    assert (asked.call, asked.build_sampling()) == (None, Sampling(512))
     with pytest.raises(BadRequestError) as refused:
         read_request(ChatRequest, offered | {choice: "auto"})
     assert list(refused.value.fields) == [calls]
@@ -141,7 +154,7 @@ def test_a_switch_is_no_number(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("seed", [-1, -(2**63), 2**63 - 1])
 def test_any_whole_number_is_a_seed(seed: int) -> None:
-    drawn = read_request(ChatRequest, CHAT | {"seed": seed}).sampling().seed
+    drawn = read_request(ChatRequest, CHAT | {"seed": seed}).build_sampling().seed
     assert drawn is not None
     assert drawn >= 0
 
@@ -159,7 +172,7 @@ def test_any_whole_number_is_a_seed(seed: int) -> None:
 )
 def test_turns_that_clients_send_back_are_read(turn: dict[str, object], text: str) -> None:
     read_turn = read_request(ChatRequest, CHAT | {"messages": [turn]}).messages[0]
-    assert read_turn.plain == {"role": turn["role"], "content": text}
+    assert read_turn.plain_message == {"role": turn["role"], "content": text}
 
 
 @pytest.mark.parametrize(
@@ -192,5 +205,6 @@ def test_turns_that_cannot_be_read_are_named_once(turn: dict[str, object], named
 )
 def test_streams_tell_tokens_where_they_are_asked(options: object, usage: str) -> None:
     assert (
-        read_request(ChatRequest, CHAT | {"stream": True, "stream_options": options}).usage == usage
+        read_request(ChatRequest, CHAT | {"stream": True, "stream_options": options}).usage_reports
+        == usage
     )

@@ -10,15 +10,15 @@ from tokenizers.models import BPE
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from serving.errors import BadRequestError, MisconfiguredError
-from serving.generation.prompts import ChatTemplate, default_of, token_text
+from serving.generation.prompts import ChatTemplate, find_default_template, get_token_text
 from serving.generation.requests import ChatRequest, CompletionRequest, read_request
 from serving.generation.sampling import (
     Sampling,
-    choose,
-    likeliest,
-    log_probabilities,
+    choose_token,
+    compute_log_probabilities,
+    find_likeliest_tokens,
 )
-from serving.generation.text import Text, held_back
+from serving.generation.text import AnswerText, count_withheld_chars
 
 LOGITS = np.log(np.array([0.1, 0.5, 0.15, 0.25], np.float32))
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -41,7 +41,7 @@ def schema(**changes: object) -> dict[str, object]:
 
 def drawn(count: int, **how: float) -> list[int]:
     chance = np.random.default_rng(0)
-    return [choose(LOGITS, Sampling(1, **how), chance) for _ in range(count)]  # type: ignore[arg-type]
+    return [choose_token(LOGITS, Sampling(1, **how), chance) for _ in range(count)]  # type: ignore[arg-type]
 
 
 def test_greedy_takes_the_likeliest() -> None:
@@ -69,9 +69,9 @@ def test_top_p_keeps_the_fewest_that_reach_it(top_p: float, kept: set[int]) -> N
 
 @given(st.lists(st.floats(-30, 30, width=32), min_size=2, max_size=40), st.integers(1, 5))
 def test_log_probabilities_are_a_softmax(values: list[float], count: int) -> None:
-    told = log_probabilities(np.array(values, np.float32))
+    told = compute_log_probabilities(np.array(values, np.float32))
     assert np.exp(told).sum() == pytest.approx(1)
-    top = likeliest(told, min(count, len(values)))
+    top = find_likeliest_tokens(told, min(count, len(values)))
     assert [value for _, value in top] == sorted(told, reverse=True)[: len(top)]
 
 
@@ -87,12 +87,12 @@ def test_a_text_in_pieces_is_the_text_up_to_the_first_stop(
     words = {"a": 0, "b": 1}
     tokenizer = Tokenizer(BPE(words, []))
     tokenizer.decoder = ByteLevel()
-    text, shown = Text(tokenizer, stop), ""
+    text, shown = AnswerText(tokenizer, stop), ""
     for letter in whole:
-        shown += text.add(words[letter])
+        shown += text.add_token(words[letter])
         if text.is_stopped:
             break
-    shown += text.rest()
+    shown += text.take_withheld_text()
     # The first stop to be complete ends the text; of several, the one that begins first.
     ends = [whole.find(one) + len(one) for one in stop if one in whole]
     seen = whole[: min(ends)] if ends else whole
@@ -102,9 +102,9 @@ def test_a_text_in_pieces_is_the_text_up_to_the_first_stop(
 
 
 def test_only_what_may_begin_a_stop_text_is_held_back() -> None:
-    assert held_back("so far\nUs", ["\nUser:"]) == 3
-    assert held_back("so far\nYou", ["\nUser:"]) == 0
-    assert held_back("", ["x"]) == 0
+    assert count_withheld_chars("so far\nUs", ["\nUser:"]) == 3
+    assert count_withheld_chars("so far\nYou", ["\nUser:"]) == 0
+    assert count_withheld_chars("", ["x"]) == 0
 
 
 TEMPLATE = (
@@ -167,7 +167,7 @@ def test_a_template_says_what_it_says_in_transformers(pieces: list[str], said: s
     ],
 )
 def test_of_named_templates_the_default_counts(templates: object, source: str | None) -> None:
-    assert default_of(templates) == source
+    assert find_default_template(templates) == source
 
 
 @pytest.mark.parametrize(
@@ -175,18 +175,20 @@ def test_of_named_templates_the_default_counts(templates: object, source: str | 
     [("<s>", "<s>"), ({"content": "<s>", "lstrip": False}, "<s>"), (None, ""), ({}, "")],
 )
 def test_a_token_is_a_text_or_described(token: object, text: str) -> None:
-    assert token_text(token) == text
+    assert get_token_text(token) == text
 
 
 def test_a_plain_request_is_greedy_and_bounded() -> None:
-    assert read_request(ChatRequest, CHAT).sampling() == Sampling(max_tokens=512)
+    assert read_request(ChatRequest, CHAT).build_sampling() == Sampling(max_tokens=512)
     more = {"temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": "\n", "max_tokens": 9}
-    assert read_request(ChatRequest, CHAT | more).sampling() == Sampling(9, 0.7, 0.9, 3, ("\n",))
+    assert read_request(ChatRequest, CHAT | more).build_sampling() == Sampling(
+        9, 0.7, 0.9, 3, ("\n",)
+    )
 
 
 def test_a_schema_of_one_choice_says_what_may_be_answered() -> None:
     request = read_request(ChatRequest, CHAT | {"response_format": schema()})
-    assert request.sampling().choices == ('{"a": "yes"}', '{"a": "nö"}')
+    assert request.build_sampling().choices == ('{"a": "yes"}', '{"a": "nö"}')
 
 
 def test_parts_and_the_developer_are_read() -> None:
@@ -194,7 +196,9 @@ def test_parts_and_the_developer_are_read() -> None:
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
     ]
-    plain = [one.plain for one in read_request(ChatRequest, CHAT | {"messages": turns}).messages]
+    plain = [
+        one.plain_message for one in read_request(ChatRequest, CHAT | {"messages": turns}).messages
+    ]
     assert plain == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "ab"}]
 
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from serving.errors import BadRequestError
 from serving.generation.requests import ChatRequest, read_request
-from serving.generation.schemas import MAX_CHOICES, MAX_PARTS, choices_of
+from serving.generation.schemas import MAX_CHOICES, MAX_PARTS, find_choices
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 PATH = "response_format.json_schema.schema"
@@ -63,7 +63,7 @@ WRITTEN = {
 def test_a_choice_is_the_same_however_it_is_written(name: str, around: dict[str, object]) -> None:
     named = {"name": "answer", "description": None, "schema": WRITTEN[name], **around}
     asked = {"response_format": {"type": "json_schema", "json_schema": named}}
-    assert read_request(ChatRequest, CHAT | asked).choices() == YES_NO
+    assert read_request(ChatRequest, CHAT | asked).list_choices() == YES_NO
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_choice_is_the_same_however_it_is_written(name: str, around: dict[str,
     ],
 )
 def test_other_values_than_texts_are_chosen(schema: Any, values: list[Any]) -> None:
-    assert [json.loads(one) for one in choices_of(schema, "s")] == values
+    assert [json.loads(one) for one in find_choices(schema, "s")] == values
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_other_values_than_texts_are_chosen(schema: Any, values: list[Any]) -> N
 )
 def test_other_schemas_are_refused_at_their_place(schema: Any, place: str | None) -> None:
     with pytest.raises(BadRequestError) as refused:
-        choices_of(schema, PATH)
+        find_choices(schema, PATH)
     (named,) = refused.value.fields
     assert named == f"{PATH}{place}" if place is not None else named.startswith(PATH)
 
@@ -132,7 +132,7 @@ def test_references_do_not_multiply_the_work() -> None:
     }
     schema = {"$ref": "#/$defs/d0", "$defs": {**doubled, "d40": {"const": 1}}}
     with pytest.raises(BadRequestError, match=str(MAX_PARTS)):
-        choices_of(schema, PATH)
+        find_choices(schema, PATH)
 
 
 LEAVES = st.sampled_from(["a", "b", "ü", "1", 1, 2.5, True, None])
@@ -155,7 +155,7 @@ PARTS = st.recursive(
 def test_what_is_chosen_is_valid_by_the_schema_and_nothing_is_missing(schema: Any) -> None:
     """`jsonschema` is the reference."""
     valid = Draft202012Validator(schema).is_valid
-    choices = choices_of(schema, PATH)
+    choices = find_choices(schema, PATH)
     assert len(set(choices)) == len(choices)
     assert all(valid(json.loads(one)) for one in choices)
     if "properties" not in json.dumps(schema):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluation.isolation.sandbox.harness.loading import _as_the_task
+from evaluation.isolation.sandbox.harness.loading import _spell_labels_as_task
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec, open_folder
 from tasks.config.components import Component
@@ -102,10 +102,10 @@ def test_a_targets_label_is_the_tasks():
 
 
 def test_a_folders_labels_are_spelled_as_the_task_does():
-    assert _as_the_task(["us", "US"], ["US", "us"]) == ("us", "US")
-    assert _as_the_task([1, 0], ["0", "1"]) == ("1", "0")
+    assert _spell_labels_as_task(["us", "US"], ["US", "us"]) == ("us", "US")
+    assert _spell_labels_as_task([1, 0], ["0", "1"]) == ("1", "0")
     with pytest.raises(MisconfiguredError):
-        _as_the_task([0, 1], ["0", "2"])
+        _spell_labels_as_task([0, 1], ["0", "2"])
 
 
 def test_whole_numbers_in_a_folder_are_labels(tmp_path: Path):
@@ -140,7 +140,7 @@ def test_a_stretch_is_found_in_whatever_form_it_is_given():
     passage, apart = "Ren\u00e9 met Zo\u00eb.", "Zoe\u0308"
     span = Component(name="answer", type="span", reference="passage")
     stretch = {"text": "Zo\u00eb", "start": 9, "end": 12}
-    assert span.kind.stored(span, apart, {"passage": passage}) == stretch
+    assert span.kind.parse_typed_value(span, apart, {"passage": passage}) == stretch
     about = SimpleNamespace(output="answer", labels=None, kind=QA_KIND, passage_field="passage")
     found = read_output(about, {"passage": passage}, {"answer": apart})
     assert found == {"answer": "Zo\u00eb", "start": 9, "end": 12}

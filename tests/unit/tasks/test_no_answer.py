@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.targets import send_test
-from tasks.targets.send_test import REASON_MESSAGES, NoAnswer, reserve_place
+from tasks.targets.send_test import REASON_MESSAGES, NoAnswer, reserve_slot
 from tests.support.outside import held
 
 
@@ -17,13 +17,13 @@ def test_words_are_said_once(reason):
         ("", ""),
     ):
         error = NoAnswer(reason, detail)
-        assert (error.more, error.detail) == (more, detail)
+        assert (error.extra_detail, error.detail) == (more, detail)
 
 
 def test_who_finds_no_place_to_wait_is_told_so(monkeypatch):
     """A request that tests a target takes one place, however many answers it waits for."""
-    with held(monkeypatch, send_test), pytest.raises(NoAnswer) as caught, reserve_place():
+    with held(monkeypatch, send_test), pytest.raises(NoAnswer) as caught, reserve_slot():
         raise AssertionError
     assert caught.value.reason == "busy"
-    with reserve_place(), reserve_place():
+    with reserve_slot(), reserve_slot():
         pass

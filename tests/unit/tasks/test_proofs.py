@@ -2,26 +2,26 @@
 
 import pytest
 
-from serving.proofs import HEADER, LIFETIME_SECONDS, Prover, proven_task
+from serving.proofs import LIFETIME_SECONDS, PROOF_HEADER, Prover, read_proven_task
 
 KEY, NOW = b"k" * 32, 1_800_000_000.0
-NAME, VALUE = Prover(KEY, 7).header(NOW)
+NAME, VALUE = Prover(KEY, 7).build_header(NOW)
 
 
 @pytest.mark.parametrize("seconds", [0, LIFETIME_SECONDS, -LIFETIME_SECONDS])
 def test_it_names_the_task_for_a_while(seconds: float) -> None:
-    assert NAME == HEADER
-    assert proven_task([KEY], [(b"host", b"x"), (NAME, VALUE)], NOW + seconds) == 7
-    assert proven_task([b"newer", KEY], [(NAME, VALUE)], NOW + seconds) == 7
+    assert NAME == PROOF_HEADER
+    assert read_proven_task([KEY], [(b"host", b"x"), (NAME, VALUE)], NOW + seconds) == 7
+    assert read_proven_task([b"newer", KEY], [(NAME, VALUE)], NOW + seconds) == 7
 
 
 @pytest.mark.parametrize("seconds", [LIFETIME_SECONDS + 1, -LIFETIME_SECONDS - 1])
 def test_it_expires(seconds: float) -> None:
-    assert proven_task([KEY], [(NAME, VALUE)], NOW + seconds) is None
+    assert read_proven_task([KEY], [(NAME, VALUE)], NOW + seconds) is None
 
 
 def test_it_is_made_now() -> None:
-    assert proven_task([KEY], [Prover(KEY, 7).header()]) == 7
+    assert read_proven_task([KEY], [Prover(KEY, 7).build_header()]) == 7
     assert "kkk" not in repr(Prover(KEY, 7))
 
 
@@ -43,9 +43,9 @@ def test_it_is_made_now() -> None:
     ],
 )
 def test_anything_else_proves_nothing(values: list[bytes]) -> None:
-    assert proven_task([KEY], [(NAME, value) for value in values], NOW) is None
+    assert read_proven_task([KEY], [(NAME, value) for value in values], NOW) is None
 
 
 def test_another_key_proves_nothing() -> None:
-    assert proven_task([b"other"], [(NAME, VALUE)], NOW) is None
-    assert proven_task([], [(NAME, VALUE)], NOW) is None
+    assert read_proven_task([b"other"], [(NAME, VALUE)], NOW) is None
+    assert read_proven_task([], [(NAME, VALUE)], NOW) is None

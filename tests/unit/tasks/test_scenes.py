@@ -8,16 +8,22 @@ from itertools import islice
 
 import pytest
 
-from tasks.contexts.scenes.drawing import INK_COLOURS, PAPER_COLOUR, SIDE_PIXELS, draw, encode_png
-from tasks.contexts.scenes.questions import ANSWERS, KIND_WEIGHTS, Question, ask_about
+from tasks.contexts.scenes.drawing import (
+    INK_COLOURS,
+    PAPER_COLOUR,
+    SIDE_PIXELS,
+    draw_scene,
+    encode_png,
+)
+from tasks.contexts.scenes.questions import ANSWERS, KIND_WEIGHTS, Question, iter_questions
 from tasks.contexts.scenes.scene import (
     COLOURS,
     GRID_CELLS,
-    MOST,
+    MAX_SHAPES,
     SHAPES,
     SIZES,
+    Figure,
     Scene,
-    Thing,
     describe_scene,
     make_scenes,
 )
@@ -28,13 +34,15 @@ SCENES = list(islice(make_scenes(7), 300))
 
 def questions(count: int) -> list[tuple[Scene, Question]]:
     chance = random.Random(1)
-    return [(scene, each) for scene in SCENES for each in islice(ask_about(scene, chance), count)]
+    return [
+        (scene, each) for scene in SCENES for each in islice(iter_questions(scene, chance), count)
+    ]
 
 
 def test_the_same_seed_draws_the_same_pixels() -> None:
     digest = hashlib.sha256()
     for scene in SCENES[:50]:
-        digest.update(draw(scene).tobytes())
+        digest.update(draw_scene(scene).tobytes())
     assert digest.hexdigest()[:16] == PIXELS
     assert list(islice(make_scenes(7), 300)) == SCENES
     assert next(make_scenes(8)) != SCENES[0]
@@ -43,28 +51,30 @@ def test_the_same_seed_draws_the_same_pixels() -> None:
 def test_each_shape_stays_in_its_cell_in_its_own_colour() -> None:
     cell = SIDE_PIXELS // GRID_CELLS
     for scene in SCENES:
-        image = draw(scene)
-        taken = {(thing.column, thing.row): thing for thing in scene.things}
+        image = draw_scene(scene)
+        taken = {(figure.column, figure.row): figure for figure in scene.figures}
         for row in range(GRID_CELLS):
             for column in range(GRID_CELLS):
                 box = (column * cell, row * cell, (column + 1) * cell, (row + 1) * cell)
                 found = {c: n for n, c in image.crop(box).getcolors(cell * cell) or ()}
-                thing = taken.get((column, row))
-                if thing is None:
+                figure = taken.get((column, row))
+                if figure is None:
                     assert found == {PAPER_COLOUR: cell * cell}
                 else:
-                    assert found[INK_COLOURS[thing.colour]] > 30
-                    assert not found.keys() & {INK_COLOURS[c] for c in COLOURS if c != thing.colour}
+                    assert found[INK_COLOURS[figure.colour]] > 30
+                    assert not found.keys() & {
+                        INK_COLOURS[c] for c in COLOURS if c != figure.colour
+                    }
 
 
 def test_what_is_seen_differs_by_each_feature() -> None:
     looks = [
-        Thing(size, colour, shape, 1, 1, 0, 0)
+        Figure(size, colour, shape, 1, 1, 0, 0)
         for size in SIZES
         for colour in COLOURS
         for shape in SHAPES
     ]
-    assert len({draw(Scene((look,))).tobytes() for look in looks}) == len(looks)
+    assert len({draw_scene(Scene((look,))).tobytes() for look in looks}) == len(looks)
     assert encode_png(SCENES[0]).startswith(b"\x89PNG")
 
 
@@ -72,9 +82,9 @@ def test_the_words_tell_all_that_is_there() -> None:
     for scene in SCENES:
         words = describe_scene(scene)
         assert len(words) <= 500, "the most that a picture's words may have"
-        for thing in scene.things:
-            told = f"row {thing.row + 1}, column {thing.column + 1}"
-            assert f"{told}: {thing.size} {thing.colour} {thing.shape}" in words
+        for figure in scene.figures:
+            told = f"row {figure.row + 1}, column {figure.column + 1}"
+            assert f"{told}: {figure.size} {figure.colour} {figure.shape}" in words
 
 
 # A second reading of the questions, by their words alone and from a table of the scene.
@@ -83,8 +93,8 @@ NOUNS = {**{s: s for s in SHAPES}, **{s + "s": s for s in SHAPES}}
 SIDES = {"left": (0, -1), "right": (0, 1), "above": (1, -1), "below": (1, 1)}
 
 
-def matching(scene: Scene, words: list[str]) -> list[Thing]:
-    left = list(scene.things)
+def matching(scene: Scene, words: list[str]) -> list[Figure]:
+    left = list(scene.figures)
     for word in words:
         if word in SIZES:
             left = [t for t in left if t.size == word]
@@ -95,9 +105,9 @@ def matching(scene: Scene, words: list[str]) -> list[Thing]:
     return left
 
 
-def beside(side: str, mark: Thing, thing: Thing) -> bool:
+def beside(side: str, mark: Figure, figure: Figure) -> bool:
     axis, sign = SIDES[side]
-    return ((thing.column, thing.row)[axis] - (mark.column, mark.row)[axis]) * sign > 0
+    return ((figure.column, figure.row)[axis] - (mark.column, mark.row)[axis]) * sign > 0
 
 
 def read(scene: Scene, text: str) -> str:
@@ -110,19 +120,19 @@ def read(scene: Scene, text: str) -> str:
     if len(split) == 3:
         (mark,) = matching(scene, split[2].split())
         if words[:2] == ["is", "the"]:
-            (thing,) = found
-            return "yes" if beside(split[1].split()[0], mark, thing) else "no"
+            (figure,) = found
+            return "yes" if beside(split[1].split()[0], mark, figure) else "no"
         found = [t for t in found if beside(split[1].split()[0], mark, t)]
     if words[:2] == ["how", "many"]:
         return str(len(found))
     if words[0] in ("do", "can") or words[:2] == ["is", "there"]:
         return "yes" if found else "no"
-    (thing,) = found
+    (figure,) = found
     if is_size:
-        return thing.size
+        return figure.size
     if words[1] in ("colour", "color"):
-        return thing.colour
-    return thing.shape
+        return figure.colour
+    return figure.shape
 
 
 def test_answers_are_right_by_another_reading() -> None:
@@ -132,7 +142,7 @@ def test_answers_are_right_by_another_reading() -> None:
 
 def test_what_a_question_is_about_is_named() -> None:
     for scene, question in questions(4):
-        assert {*question.about, *question.marks} <= {*scene.things}
+        assert {*question.about, *question.marks} <= {*scene.figures}
         if question.kind == "count":
             assert str(len(question.about)) == question.answer
         assert bool(question.marks) == ("where" in question.kind)
@@ -151,7 +161,7 @@ def test_all_kinds_and_answers_are_asked_and_none_is_the_rule() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_same_seed_asks_the_same(seed: int) -> None:
     def texts() -> list[str]:
-        return [q.text for q in islice(ask_about(SCENES[0], random.Random(seed)), 50)]
+        return [q.text for q in islice(iter_questions(SCENES[0], random.Random(seed)), 50)]
 
     assert texts() == texts()
-    assert len(SCENES[0].things) <= MOST
+    assert len(SCENES[0].figures) <= MAX_SHAPES

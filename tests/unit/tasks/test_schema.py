@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.config.components import FIELD_TYPES, When
+from tasks.config.components import FIELD_TYPES, Condition
 from tasks.config.loading import build_json_schema, check_config, dump_config, load_config
 from tasks.config.parsing import dump_yaml, read_yaml
 from tests.unit.tasks.config_texts import FULL, MINIMAL
@@ -44,11 +44,11 @@ def test_what_views_ask_of_a_configuration() -> None:
     assert config.text_field == "text"
     assert config.challenges == {"count": "Count."}
     assert load_config(MINIMAL).challenges == {}
-    assert [label.words for label in config.labels("label")] == ["hateful", "not-hate"]
-    assert config.component("label").values == ("hate", "not-hate")
-    assert config.component("answer").type == "span"
-    assert config.component("better").type == "multiclass"
-    assert config.component("prompt").title == "prompt"
+    assert [label.words for label in config.get_labels("label")] == ["hateful", "not-hate"]
+    assert config.get_component("label").values == ("hate", "not-hate")
+    assert config.get_component("answer").type == "span"
+    assert config.get_component("better").type == "multiclass"
+    assert config.get_component("prompt").title == "prompt"
     assert config.display("label", "hate") == "hateful"
     assert config.display("label", "unknown") == "unknown"
     assert config.display("kind", ["x", "y"]) == "x, y"
@@ -57,12 +57,12 @@ def test_what_views_ask_of_a_configuration() -> None:
     assert config.display("text", None) == ""
     assert config.weights == {"squad_f1": 4, "memory": 1}
     with pytest.raises(KeyError):
-        config.component("nothing")
+        config.get_component("nothing")
 
 
 def test_a_stored_field_that_does_not_work_is_read_and_no_more_stored() -> None:
     text = FULL.replace("offers, type: candidates", "offers, type: spans, reference: passage")
-    assert load_config(text).unfinished_input is None
+    assert load_config(text).unsupported_input is None
     found, problems = check_config(text)
     problem, second = (one for one in problems if one.severity == "error")
     assert (found, problem.path) == (None, "context[2].type")
@@ -72,15 +72,15 @@ def test_a_stored_field_that_does_not_work_is_read_and_no_more_stored() -> None:
 
 def test_what_people_are_given_and_practise_on() -> None:
     full, small = load_config(FULL), load_config(MINIMAL)
-    assert (full.gives, small.gives) == ("passage", "nothing")
-    assert (full.given, small.given) == ("passage", "")
-    assert (full.answers_freely, small.answers_freely) == (False, True)
+    assert (full.context_role, small.context_role) == ("passage", "nothing")
+    assert (full.context_title, small.context_title) == ("passage", "")
+    assert (full.has_free_answers, small.has_free_answers) == (False, True)
     assert load_config(FULL.replace("  - {name: offers, type: candidates, required: false}\n", "")
                        ).practice_contexts == ({"passage": "The red fox."},)  # fmt: skip
     assert small.practice_contexts == ({},)
     prompt = MINIMAL + "context: [{name: prompt, type: text}]\nsupport: {prompt_field: prompt}\n"
-    assert load_config(prompt).gives == "prompt"
-    assert load_config(prompt).given == ""
+    assert load_config(prompt).context_role == "prompt"
+    assert load_config(prompt).context_title == ""
     assert load_config(prompt).practice_contexts == ()
 
 
@@ -94,8 +94,8 @@ def test_defaults_of_a_small_configuration() -> None:
     assert config.validation.votes.needed == 3
     assert config.limits.tries_per_context == 10
     assert config.slices == ("tag",)
-    assert config.metrics.further[:2] == ("latency_p95", "memory_mean")
-    of_deltas = [name.partition("_")[0] for name in config.metrics.further[2:]]
+    assert config.metrics.detail_columns[:2] == ("latency_p95", "memory_mean")
+    of_deltas = [name.partition("_")[0] for name in config.metrics.detail_columns[2:]]
     assert of_deltas == [delta for delta in config.metrics.deltas for _ in range(2)]
 
 
@@ -118,17 +118,17 @@ def test_json_is_read_too() -> None:
 
 def test_words_that_look_like_something_else_stay_words() -> None:
     text = FULL.replace("[x, y]", "[yes, 2024-01-01]").replace("kind: [x]", "kind: [yes]")
-    assert load_config(text).component("kind").values == ("yes", "2024-01-01")
+    assert load_config(text).get_component("kind").values == ("yes", "2024-01-01")
 
 
 def test_a_condition_says_when_it_holds() -> None:
-    assert When(outcome="fooled").holds({}, outcome="fooled")
-    assert not When(outcome="fooled").holds({}, outcome="not_fooled")
-    assert When(verdict="flagged").holds({}, verdict="flagged")
-    assert not When(verdict="flagged").holds({}, outcome="fooled")
-    assert When(field="a", equals="x").holds({"a": "x"})
-    assert not When(field="a", equals="x").holds({})
-    assert not When().holds({})
+    assert Condition(outcome="fooled").is_met({}, outcome="fooled")
+    assert not Condition(outcome="fooled").is_met({}, outcome="not_fooled")
+    assert Condition(verdict="flagged").is_met({}, verdict="flagged")
+    assert not Condition(verdict="flagged").is_met({}, outcome="fooled")
+    assert Condition(field="a", equals="x").is_met({"a": "x"})
+    assert not Condition(field="a", equals="x").is_met({})
+    assert not Condition().is_met({})
 
 
 WORDS = st.text(
@@ -156,7 +156,7 @@ def test_what_is_dumped_loads_as_the_same(
     data["verdict"] = {"type": "string_f1", "field": "answer", "threshold": threshold}
     data["output"][1] = {"name": "p", "type": "prob", "single": True} if single else "text"
     config = load_config(dump_yaml(data))
-    assert config.component("kind").values == tuple(labels)
+    assert config.get_component("kind").values == tuple(labels)
     assert config.name == words
     assert load_config(dump_config(config)) == config
     assert load_config(json.dumps(data)) == config

@@ -98,7 +98,10 @@ def test_a_judge_and_ones_own_may_be_further_metrics() -> None:
     config, found = check_config(MINIMAL.replace("main: bleu", also))
     assert [one for one in found if one.severity == "error"] == []
     assert config is not None
-    assert (config.metrics.computed, config.metrics.custom) == (("bleu",), ("custom:safe",))
+    assert (config.metrics.computed_names, config.metrics.custom_names) == (
+        ("bleu",),
+        ("custom:safe",),
+    )
 
 
 def test_a_problem_reads_as_a_sentence() -> None:

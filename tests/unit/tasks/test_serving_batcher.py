@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.batcher import SLACK, Batcher
+from serving.batcher import SIZE_SLACK, Batcher
 from serving.errors import BusyError, DeadlineError, StoppedError
 
 FOREVER = 1e12
@@ -44,11 +44,11 @@ def shut(**options: Any) -> tuple[Batcher[int, int], Gate]:
     calls=st.lists(st.lists(st.integers(1, 200), min_size=1, max_size=5), min_size=1, max_size=20),
     workers=st.integers(1, 3),
     max_batch=st.integers(1, 8),
-    similar=st.sampled_from([None, 1.05]),
+    max_size_ratio=st.sampled_from([None, 1.05]),
     wait=st.sampled_from([0.0, 0.001]),
 )
 def test_every_item_is_answered_once_with_its_own_answer(
-    calls: list[list[int]], workers: int, max_batch: int, similar: float | None, wait: float
+    calls: list[list[int]], workers: int, max_batch: int, max_size_ratio: float | None, wait: float
 ) -> None:
     batches: list[list[tuple[int, int, int]]] = []
 
@@ -61,7 +61,7 @@ def test_every_item_is_answered_once_with_its_own_answer(
         workers=workers,
         max_batch=max_batch,
         max_queued=10_000,
-        similar=similar,
+        max_size_ratio=max_size_ratio,
         wait_seconds=wait,
     )
 
@@ -81,7 +81,10 @@ def test_every_item_is_answered_once_with_its_own_answer(
         sizes = [size for _, _, size in batch]
         assert len(batch) <= max_batch
         # Both ends are at most 1.05 times, and SLACK, from the oldest in between.
-        assert not similar or max(sizes) <= 1.05 * (1.05 * (min(sizes) + SLACK)) + SLACK
+        assert (
+            not max_size_ratio
+            or max(sizes) <= 1.05 * (1.05 * (min(sizes) + SIZE_SLACK)) + SIZE_SLACK
+        )
 
 
 def batches_of(sizes: list[int], **options: Any) -> list[list[int]]:
@@ -96,12 +99,12 @@ def batches_of(sizes: list[int], **options: Any) -> list[list[int]]:
 
 
 def test_the_oldest_lets_four_batches_pass() -> None:
-    found = batches_of([100, *[20] * 12], max_batch=2, similar=1.05)
+    found = batches_of([100, *[20] * 12], max_batch=2, max_size_ratio=1.05)
     assert found == [[0], *[[20, 20]] * 4, [100], *[[20, 20]] * 2]
 
 
 def test_the_size_of_which_most_are_queued_goes_first() -> None:
-    found = batches_of([20, 100, 20, 19, 22, 21], max_batch=3, similar=1.05)
+    found = batches_of([20, 100, 20, 19, 22, 21], max_batch=3, max_size_ratio=1.05)
     assert found == [[0], [19, 20, 20], [21, 22], [100]]
 
 

@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from serving.codecs import MAX_ANSWER_TOKENS, Codec, _best_span, codec_for
+from serving.codecs import MAX_ANSWER_TOKENS, Codec, _find_best_span, choose_codec
 from serving.errors import BadRequestError
-from serving.spec import FIELDS, ModelFolder
+from serving.spec import FIELDS_BY_KIND, ModelFolder
 from tests.support.serving_models import KINDS
 
 SEQUENCE, PAIR, SPAN = KINDS
@@ -38,12 +38,12 @@ def codec(kind: str, max_length: int = 32) -> Codec:
         path=Path(),
         weights=(),
         kind=kind,
-        fields=FIELDS[kind],
+        fields=FIELDS_BY_KIND[kind],
         output=KINDS[kind]["output"],
         labels=tuple(labels) if labels else None,
         max_length=max_length,
     )
-    return codec_for(folder, backend_tokenizer(), max_length)
+    return choose_codec(folder, backend_tokenizer(), max_length)
 
 
 @pytest.mark.parametrize("text", ["", "short", "a long text " * 30])
@@ -64,7 +64,7 @@ def test_only_the_context_of_a_pair_is_cut(premise: str) -> None:
 @pytest.mark.parametrize("kind", [PAIR, SPAN])
 def test_a_text_that_leaves_no_room_for_its_context_is_named(kind: str) -> None:
     field = "hypothesis" if kind == PAIR else "question"
-    row = dict.fromkeys(FIELDS[kind], "word " * 30)
+    row = dict.fromkeys(FIELDS_BY_KIND[kind], "word " * 30)
     with pytest.raises(BadRequestError, match=f"{field} .* 30 tokens.* 21") as error:
         codec(kind).encode(row)
     assert set(error.value.fields) == {field}
@@ -136,7 +136,7 @@ def test_the_best_span_is_the_best_of_all_spans(length: int, seed: int) -> None:
         for b in range(a, min(length, a + MAX_ANSWER_TOKENS))
         if allowed[a] and allowed[b]
     ]
-    found = _best_span(scores, allowed, offsets)
+    found = _find_best_span(scores, allowed, offsets)
     assert found[:3] == max(spans, default=(-np.inf, 0, 0))
     assert np.exp(found.total) == pytest.approx(sum(np.exp(score) for score, _, _ in spans))
 

@@ -15,12 +15,12 @@ from PIL import Image
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.asgi import (
-    LONG_BODY_BYTES,
     MAX_BODY_BYTES,
+    MAX_INLINE_BODY_BYTES,
     MAX_INPUTS,
     MAX_PICTURE_BODY_BYTES,
 )
-from serving.errors import BusyError, MisconfiguredError, UnknownError
+from serving.errors import BusyError, MisconfiguredError, NotFoundError
 from serving.registry import MAX_ENCODINGS, ModelRegistry
 from serving.spec import SEQUENCE, ModelFolder, ModelSpec, open_folder
 from tests.support.model_server import serving, wait_for
@@ -199,7 +199,7 @@ def test_only_models_that_see_pictures_take_long_bodies(port: int) -> None:
 
 def test_a_long_body_is_answered_like_a_short_one(port: int) -> None:
     row = ROWS[NLI] | {"premise": "It rained all night. " * 40}
-    rows = [row] * (LONG_BODY_BYTES // 800 + 1)
+    rows = [row] * (MAX_INLINE_BODY_BYTES // 800 + 1)
     alone = predict(port, NLI, row)[2]
     together = predict(port, NLI, rows)[2]["predictions"]
     assert [answer["output"] for answer in together] == [alone["output"]] * len(rows)
@@ -291,10 +291,10 @@ def test_what_is_registered_later_is_loaded_before_anybody_asks(tmp_path: Path) 
         return specs.get(name)
 
     registry = ModelRegistry(resolve, specs.keys, tmp_path / "cache")
-    registry.load_new()
+    registry.load_new_models()
     specs["later"] = ModelSpec("later", str(tiny_model(tmp_path / "later", SEQUENCE)))
-    registry.load_new()
-    registry.load_new()
+    registry.load_new_models()
+    registry.load_new_models()
     assert looked_up == ["broken", "later"]  # each once; what failed is left to its callers
     wait_for(registry, "later")
     registry.close()
@@ -311,6 +311,6 @@ def test_a_changed_spec_is_loaded_anew(tmp_path: Path) -> None:
     assert second.info["labels"] == ["bad", "good"]
     assert second.digest != first.digest
     del specs["m"]
-    with pytest.raises(UnknownError):
+    with pytest.raises(NotFoundError):
         registry.get("m")
     registry.close()

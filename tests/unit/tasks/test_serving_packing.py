@@ -16,10 +16,10 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
-from serving.arrays import NO_ROW, packed_rows
+from serving.arrays import NO_ROW, pack_rows
 from serving.backends import Backend, load_backend
 from serving.spec import PAIR, SPAN, ModelFolder, ModelSpec
-from serving.tokens import Tokens
+from serving.tokens import ModelTokenizer
 
 WORDS = {f"w{number}": number for number in range(90)}
 SMALL = {
@@ -60,7 +60,7 @@ MODELS = [
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20))
 def test_every_token_has_one_spot_beside_its_own_row(sizes: list[int]) -> None:
-    width, rows = max(sizes), packed_rows(sizes)
+    width, rows = max(sizes), pack_rows(sizes)
     assert [place // width for place in rows["places"]] == list(np.repeat(range(len(sizes)), sizes))
     assert [place % width for place in rows["places"]] == [n for size in sizes for n in range(size)]
     owners = rows["owners"]
@@ -97,9 +97,11 @@ def saved(tmp_path: Path) -> Callable[[str, dict[str, Any], str], ModelFolder]:
     return save
 
 
-def loaded(folder: ModelFolder, backend: str, precision: str = "fp32") -> tuple[Backend, Tokens]:
+def loaded(
+    folder: ModelFolder, backend: str, precision: str = "fp32"
+) -> tuple[Backend, ModelTokenizer]:
     spec = ModelSpec("m", str(folder.path), backend=backend, precision=precision)
-    return load_backend(spec, folder, exports=folder.path / "exports")
+    return load_backend(spec, folder, export_folder=folder.path / "exports")
 
 
 def plain(name: str, folder: ModelFolder, batch: list[Encoding]) -> list[Any]:
@@ -117,7 +119,7 @@ def plain(name: str, folder: ModelFolder, batch: list[Encoding]) -> list[Any]:
     return [logits[0].numpy() for logits in found]
 
 
-def batch_of(tokens: Tokens, texts: list[str]) -> list[Encoding]:
+def batch_of(tokens: ModelTokenizer, texts: list[str]) -> list[Encoding]:
     return [tokens.tokenizer.encode(text, f"w{len(text)}") for text in texts]
 
 
@@ -131,7 +133,7 @@ def test_batches_give_the_logits_of_the_plain_model_one_by_one(
     for kept in ("torch", "onnx") if (name, kind) in EXPORTED else ("torch",):
         folder = saved(name, options | (ONE_LAYER if kept == "onnx" else {}), kind)
         backend, tokens = loaded(folder, kept)
-        assert (backend.similar is None) == (name in PACKED)
+        assert (backend.max_size_ratio is None) == (name in PACKED)
         batch = batch_of(tokens, TEXTS)
         wanted = plain(name, folder, batch)
         assert all(np.ptp(one) > 0.1 for one in wanted)
@@ -143,7 +145,7 @@ def test_batches_give_the_logits_of_the_plain_model_one_by_one(
 def test_bf16_is_packed_too(saved: Any) -> None:
     folder = saved("Bert", SMALL | {"initializer_range": 0.1}, PAIR)
     backend, tokens = loaded(folder, "torch", "bf16")
-    assert backend.similar is None
+    assert backend.max_size_ratio is None
     batch = batch_of(tokens, TEXTS)
     for one, other in zip(backend.run(batch), plain("Bert", folder, batch), strict=True):
         np.testing.assert_allclose(one, other, atol=0.02)

@@ -15,9 +15,9 @@ from PIL import Image
 
 from serving import pictures
 from serving.errors import BadRequestError, MisconfiguredError
-from serving.pictures import pixels_of
+from serving.pictures import read_pixels
 from serving.registry import ServedModel
-from serving.spec import PICTURE, ModelSpec, PictureSettings, open_folder
+from serving.spec import VISUAL_QUESTION_ANSWERING, ModelSpec, PictureSettings, open_folder
 from tests.support.serving_models import tiny_vilt
 
 SETTINGS = PictureSettings(16, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
@@ -94,7 +94,11 @@ def test_a_question_that_is_too_long_is_refused(model: ServedModel) -> None:
 
 def test_the_kind_and_the_labels_are_read_from_the_folder(folder: Path) -> None:
     opened = open_folder(ModelSpec("vilt", str(folder)))
-    assert (opened.kind, opened.fields, opened.output) == (PICTURE, ("image", "question"), "answer")
+    assert (opened.kind, opened.fields, opened.output) == (
+        VISUAL_QUESTION_ANSWERING,
+        ("image", "question"),
+        "answer",
+    )
     assert opened.labels == ("yes", "no", "red")
     assert opened.pictures == SETTINGS
 
@@ -125,14 +129,14 @@ def test_other_models_and_settings_are_refused(
 def test_pictures_become_squares_of_numbers(kind: str) -> None:
     white = Image.new("RGB", (300, 100), "white")
     for text in (coded(white, kind), f"data:image/any;base64,{coded(white, kind)}"):
-        pixels = pixels_of(text, "image", SETTINGS)
+        pixels = read_pixels(text, "image", SETTINGS)
         assert pixels.shape == (3, 16, 16)
         assert pixels == pytest.approx(1, abs=0.02)
 
 
 def test_what_is_transparent_is_white() -> None:
     clear = Image.new("RGBA", (20, 20), (0, 0, 0, 0))
-    assert (pixels_of(coded(clear), "image", SETTINGS) == 1).all()
+    assert (read_pixels(coded(clear), "image", SETTINGS) == 1).all()
 
 
 def bomb() -> str:
@@ -151,12 +155,12 @@ BAD = {
     "cut off": coded(drawn())[:400],
     "animated": coded(drawn(), "PNG", save_all=True, append_images=[drawn(1)]),
     "a bomb": bomb(),
-    "too many bytes": "A" * (pictures.MOST_BYTES // 3 * 4 + 8),
+    "too many bytes": "A" * (pictures.MAX_BYTES // 3 * 4 + 8),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_pictures_are_refused_by_their_field(name: str) -> None:
     with pytest.raises(BadRequestError) as refused:
-        pixels_of(BAD[name], "image", SETTINGS)
+        read_pixels(BAD[name], "image", SETTINGS)
     assert refused.value.fields.keys() == {"image"}

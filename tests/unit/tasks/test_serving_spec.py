@@ -9,7 +9,7 @@ import pytest
 
 from serving.arguments import parse_model
 from serving.errors import MisconfiguredError
-from serving.fingerprint import FileHashes, fingerprint
+from serving.fingerprint import FileHashes, compute_fingerprint
 from serving.spec import ModelSpec, check_setting_keys, open_folder
 
 
@@ -49,7 +49,7 @@ def test_settings_come_from_the_spec_then_the_folder_then_the_config(tmp_path: P
     assert (over.labels, over.max_length) == (("x", "y"), 8)
     (Path(spec.source) / "dynabench.json").unlink()
     over = open_folder(replace(spec, kind="pair-classification", fields=("a", "b")))
-    assert (over.fields, over.cut_field) == (("a", "b"), "a")
+    assert (over.fields, over.truncated_field) == (("a", "b"), "a")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_fields_are_read_in_the_models_order_and_the_context_is_cut(
 ) -> None:  # fmt: skip
     spec = folder(tmp_path, kind="pair-classification", fields=own)
     opened = open_folder(replace(spec, fields=asked))
-    assert (opened.fields, opened.cut_field) == (found, cut)
+    assert (opened.fields, opened.truncated_field) == (found, cut)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,9 @@ def test_arguments_that_say_nothing(argument: str) -> None:
 
 def digest(spec: ModelSpec, tmp_path: Path, version: str = "1") -> str:
     hashes = FileHashes(tmp_path / "hashes.json")
-    return fingerprint(spec, open_folder(spec), backend_version=version, hashes=hashes)["digest"]
+    return compute_fingerprint(spec, open_folder(spec), backend_version=version, hashes=hashes)[
+        "digest"
+    ]
 
 
 def test_the_fingerprint_is_of_the_content_not_of_the_place(tmp_path: Path) -> None:
@@ -222,13 +224,13 @@ def test_a_file_is_hashed_again_only_when_it_changed(tmp_path: Path) -> None:
     file = tmp_path / "weights"
     file.write_bytes(b"aaaa")
     hashes = FileHashes(tmp_path / "memory" / "hashes.json")
-    before = hashes.of(file)
+    before = hashes.hash_file(file)
     remembered = (tmp_path / "memory" / "hashes.json").read_text()
     assert before in remembered
     (tmp_path / "memory" / "hashes.json").write_text(remembered.replace(before, "kept"))
-    assert hashes.of(file) == "kept"
+    assert hashes.hash_file(file) == "kept"
     file.write_bytes(b"aaaaa")
-    assert hashes.of(file) not in (before, "kept")
+    assert hashes.hash_file(file) not in (before, "kept")
 
 
 def test_models_that_are_loaded_at_once_share_the_hashes(
@@ -242,10 +244,10 @@ def test_models_that_are_loaded_at_once_share_the_hashes(
 
     def replace_late(self: Path, target: Path) -> Path:
         monkeypatch.setattr(Path, "replace", replace)
-        FileHashes(memory).of(files[1])
+        FileHashes(memory).hash_file(files[1])
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", replace_late)
-    digests = [FileHashes(memory).of(file) for file in files]
+    digests = [FileHashes(memory).hash_file(file) for file in files]
     assert digests == [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "hashes.json"]

@@ -12,12 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving import backends
-from serving.arrays import batch_parts
-from serving.backends import settled_model
+from serving.arrays import split_batch
+from serving.backends import load_model_and_filling
 from serving.errors import BadRequestError, CannotExportError, MisconfiguredError
 from serving.registry import ServedModel
 from serving.spec import ModelSpec, open_folder
-from serving.tokens import Tokens, codec_of, keep_tokens, kept_tokens, read_tokens
+from serving.tokens import (
+    ModelTokenizer,
+    build_codec,
+    load_tokenizer,
+    read_tokenizer,
+    save_tokenizer,
+)
 from tests.support.architectures import VOCABULARY, make_model
 
 
@@ -26,9 +32,9 @@ def gpt2(tmp_path: Path) -> Path:
     return make_model("gpt2", tmp_path / "model")
 
 
-def tokens_of(folder: Path) -> Tokens:
+def tokens_of(folder: Path) -> ModelTokenizer:
     spec = ModelSpec("m", str(folder), backend="torch")
-    return settled_model(spec, open_folder(spec))[1]
+    return load_model_and_filling(spec, open_folder(spec))[1]
 
 
 def change(file: Path, **values: Any) -> None:
@@ -53,7 +59,7 @@ def refusal(folder: Path) -> str:
     st.lists(st.integers(1, 4), min_size=1), st.sampled_from(["right", "left", "equal", "alone"])
 )
 def test_each_row_is_in_one_part_and_padded_only_where_it_may_be(sizes: Any, fill: Any) -> None:
-    found = batch_parts(sizes, fill)
+    found = split_batch(sizes, fill)
     assert sorted(number for part in found for number in part) == [*range(len(sizes))]
     widths = [{sizes[number] for number in part} for part in found]
     assert fill in ("right", "left") or all(len(width) == 1 for width in widths)
@@ -86,14 +92,14 @@ def test_a_model_that_fails_on_long_texts_is_refused_with_their_length(
 
 
 def test_the_least_of_all_limits_counts(gpt2: Path) -> None:
-    assert tokens_of(gpt2).limit == 64  # its places
+    assert tokens_of(gpt2).token_limit == 64  # its places
     change(gpt2 / "tokenizer_config.json", model_max_length=100)
-    assert tokens_of(gpt2).limit == 64
+    assert tokens_of(gpt2).token_limit == 64
     change(gpt2 / "tokenizer_config.json", model_max_length=40)
-    assert tokens_of(gpt2).limit == 40
+    assert tokens_of(gpt2).token_limit == 40
     (gpt2 / "dynabench.json").write_text(json.dumps({"max_length": 30}))
     opened = open_folder(ModelSpec("m", str(gpt2), backend="torch"))
-    codec = codec_of(opened, tokens_of(gpt2))
+    codec = build_codec(opened, tokens_of(gpt2))
     assert len(codec.encode({"text": "w1 " * 50})[0]) == 30
 
 
@@ -121,17 +127,17 @@ def test_a_model_that_answers_by_chance_is_refused(
 
 def test_a_text_without_any_token_is_refused_alone(gpt2: Path) -> None:
     spec = ModelSpec("m", str(gpt2), backend="torch")
-    codec = codec_of(open_folder(spec), read_tokens(spec, open_folder(spec)))
+    codec = build_codec(open_folder(spec), read_tokenizer(spec, open_folder(spec)))
     with pytest.raises(BadRequestError) as refused:
         codec.encode({"text": " "})
     assert set(refused.value.fields) == {"text"}
 
 
 def test_what_feeds_a_model_is_kept_beside_its_graph(gpt2: Path, tmp_path: Path) -> None:
-    tokens = replace(tokens_of(gpt2), fill="equal", cut_side="left")
+    tokens = replace(tokens_of(gpt2), filling="equal", cut_side="left")
     tokens.tokenizer.encode_special_tokens = True
-    keep_tokens(tokens, tmp_path)
-    found = kept_tokens(tmp_path)
+    save_tokenizer(tokens, tmp_path)
+    found = load_tokenizer(tmp_path)
     assert found.tokenizer.encode_special_tokens
     assert replace(found, tokenizer=tokens.tokenizer) == tokens
 
@@ -172,7 +178,7 @@ def test_a_graph_that_answers_differently_is_not_served(
     monkeypatch.setattr(backends, "OnnxBackend", Wrong)
     spec = ModelSpec("m", str(gpt2))
     with pytest.raises(CannotExportError):
-        backends.export_onnx(spec, open_folder(spec), exports=tmp_path / "exports")
+        backends.export_onnx(spec, open_folder(spec), export_folder=tmp_path / "exports")
 
 
 @pytest.mark.parametrize(("part", "rows"), [("score.weight", 2), ("transformer.wpe.weight", 32)])

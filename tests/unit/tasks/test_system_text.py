@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from serving.errors import BadRequestError
 from serving.generation.prompts import ChatTemplate
-from serving.generation.system_text import fold_system, render_whole
+from serving.generation.system_text import move_system_text, render_with_system_text
 
 TURNS = [
     {"role": "system", "content": "Decide."},
@@ -41,13 +41,13 @@ def test_what_no_form_of_the_messages_pleases_is_refused():
 
 
 def test_a_system_text_without_a_question_is_one():
-    assert fold_system(TURNS[:1]) == [{"role": "user", "content": "Decide."}]
-    assert fold_system(TURNS[1:]) == TURNS[1:]
+    assert move_system_text(TURNS[:1]) == [{"role": "user", "content": "Decide."}]
+    assert move_system_text(TURNS[1:]) == TURNS[1:]
 
 
 def test_parts_stay_parts():
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
-    (question,) = fold_system([TURNS[0], {"role": "user", "content": [picture]}])
+    (question,) = move_system_text([TURNS[0], {"role": "user", "content": [picture]}])
     assert question["content"] == [{"type": "text", "text": "Decide."}, picture]
 
 
@@ -62,5 +62,5 @@ def test_the_prompt_holds_the_system_text_whatever_the_template_does(system, tex
         return " | ".join(m["content"].strip() for m in messages if m["role"] in roles)
 
     turns = [{"role": "user", "content": text} for text in texts]
-    prompt = render_whole(render, [{"role": "system", "content": system}, *turns])
+    prompt = render_with_system_text(render, [{"role": "system", "content": system}, *turns])
     assert " ".join(system.split()) in " ".join(prompt.split())

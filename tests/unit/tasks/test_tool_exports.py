@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from tasks.formats import FORMATS
-from tasks.formats.base import convert_turns, split_given
+from tasks.formats.base import convert_turns, split_fields
 from tasks.formats.reading import iter_record_lines
 from tasks.line_files import FileError
 from tests.support.published import wrong
@@ -70,7 +70,7 @@ def test_of_several_questions_one_is_named(tmp_path, tool):
     records = two_questions(tool)
     path = written(tmp_path / ("a.jsonl" if tool == "potato" else "a.json"), records)
     [line] = lines(path, tool)
-    assert "tone, why" in line.wrong
+    assert "tone, why" in line.error
     [line] = lines(path, tool, "tone")
     assert (labels(line), line.questions) == ([("1", "good"), ("2", "good")], ("tone",))
     [other] = lines(path, tool, "why")
@@ -89,15 +89,15 @@ def test_spans_beside_the_question_that_is_named_are_no_answers_to_it(tmp_path):
     [line] = lines(path, "potato", "tone")
     assert labels(line) == [("ann", "good")]
     [line] = lines(path, "potato", "ner")
-    assert "spans" in line.wrong
+    assert "spans" in line.error
 
 
 def test_what_is_no_annotation_stays_as_it_is():
-    only = FORMATS["label_studio"].only
+    only = FORMATS["label_studio"].select_answers
     assert only({"annotations": [3, {"result": None}], "predictions": 4}, "q") == {
         "annotations": [3, {"result": None}], "predictions": 4,
     }  # fmt: skip
-    assert FORMATS["argilla"].only({"q.responses": [], "r.responses": []}, "q") == {
+    assert FORMATS["argilla"].select_answers({"q.responses": [], "r.responses": []}, "q") == {
         "q.responses": []
     }
 
@@ -106,7 +106,7 @@ def test_notes_on_answers_are_counted(tmp_path):
     noted = {**chosen("tone", "good"), "meta": {"text": ["Really?"]}}
     task = {"id": 1, "data": {"text": "a"}, "annotations": [{"completed_by": 1, "result": [noted]}]}
     [line] = lines(written(tmp_path / "a.json", [task]), "label_studio")
-    assert (labels(line), [*line.left.values()]) == ([("1", "good")], [1])
+    assert (labels(line), [*line.left_out_counts.values()]) == ([("1", "good")], [1])
 
 
 def test_a_prediction_for_another_question_is_none(tmp_path):
@@ -117,7 +117,7 @@ def test_a_prediction_for_another_question_is_none(tmp_path):
         "predictions": [{"result": [chosen("topic", "food")]}],
     }
     [line] = lines(written(tmp_path / "a.json", [task]), "label_studio")
-    assert (line.row["model_prediction"], [*line.left.values()]) == (None, [1])
+    assert (line.row["model_prediction"], [*line.left_out_counts.values()]) == (None, [1])
 
 
 # Potato
@@ -193,7 +193,7 @@ def test_tables_of_potatos_answers_are_named_once(tmp_path, text):
 def test_an_answer_of_potato_without_its_labels_names_the_export_to_choose(tmp_path):
     path = written(tmp_path / "annotations.json", [{"instance_id": "1", "displayed": "a"}])
     [error] = lines(path, "potato")
-    assert "jsonl" in error.wrong
+    assert "jsonl" in error.error
 
 
 def test_a_whole_project_of_potato_is_read_once(tmp_path):
@@ -204,7 +204,7 @@ def test_a_whole_project_of_potato_is_read_once(tmp_path):
     written(tmp_path / "annotation_output/ann/user_state.json", [])
     written(tmp_path / "annotation_output/pocket/device_visits.json", [])
     [line] = lines(tmp_path, "potato")
-    assert (labels(line), line.left) == ([("ann", "good")], {})
+    assert (labels(line), line.left_out_counts) == ([("ann", "good")], {})
 
 
 def test_answers_of_potato_1_in_json_are_lines_for_everybody(tmp_path):
@@ -225,7 +225,7 @@ def test_machines_are_no_people(tmp_path):
     person = {**ANSWER, "annotator_origin": {"kind": "human"}}
     machine = {**ANSWER, "user_id": "bot", "annotator_origin": {"kind": "llm"}}
     [line] = lines(written(tmp_path / "annotations.jsonl", [ITEM, person, machine]), "potato")
-    assert (labels(line), [*line.left.values()]) == ([("ann", "good")], [1])
+    assert (labels(line), [*line.left_out_counts.values()]) == ([("ann", "good")], [1])
 
 
 # Argilla
@@ -246,7 +246,7 @@ def test_argillas_flat_records_tell_who_submitted(tmp_path):
         assert (first.row["uid"], first.row["input"]) == ("r1", {"text": "a"})
         assert first.row["metadata"] == {"n": 3}
         assert first.row["model_prediction"] == {"model": "m", "label": "bad", "probs": None}
-        assert (labels(first), sorted(first.left.values()), first.noted) == (
+        assert (labels(first), sorted(first.left_out_counts.values()), first.note_counts) == (
             [("u1", "good")], [1, 1, 1], {},
         )  # fmt: skip
         assert (labels(second), second.row["model_prediction"]) == ([], None)
@@ -283,10 +283,10 @@ def test_responses_without_a_status_are_noted(tmp_path):
         "vectors": {"v": [0.5]}, "suggestions": {"tone": {"value": ["a"]}},
     }  # fmt: skip
     [line] = lines(written(tmp_path / "a.json", [record]), "argilla")
-    assert ([*line.noted.values()], [*line.left.values()]) == ([1], [1, 1])
+    assert ([*line.note_counts.values()], [*line.left_out_counts.values()]) == ([1], [1, 1])
     several = {**record, "responses": {}, "suggestions": {"a": {"value": "x"}, "b": {"value": "y"}}}
     [line] = lines(written(tmp_path / "a.json", [several]), "argilla")
-    assert (line.row["model_prediction"], [*line.left.values()]) == (None, [1, 2])
+    assert (line.row["model_prediction"], [*line.left_out_counts.values()]) == (None, [1, 2])
 
 
 def test_the_folder_that_argilla_writes(tmp_path):
@@ -303,7 +303,7 @@ def test_the_folder_that_argilla_writes(tmp_path):
 def test_doccanos_comments_are_counted_and_intents_refused(tmp_path, of):
     record = {"id": 1, "text": "a", "label": ["good"], "Comments": ["why", "so"]}
     [line] = lines(written(tmp_path / "ann.jsonl", [record]), "doccano")
-    assert [*line.left.values()] == [2]
+    assert [*line.left_out_counts.values()] == [2]
     wrong(of("doccano", [{"id": 1, "text": "a", "cats": ["buy"], "entities": []}]), "intents")
 
 
@@ -329,7 +329,7 @@ def test_an_archive_of_other_exports_says_which_to_choose(tmp_path, tool):
 def test_what_is_no_text_is_read_as_json():
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
     data = {"text": "a", "n": 3, "yes": True, "empty": None, "o": {"文": [1]}, "talk": talk}
-    assert split_given(data) == {
+    assert split_fields(data) == {
         "context": {
             "talk": [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Yes?"}]
         },
@@ -367,11 +367,11 @@ def exported(*votes):
 def test_a_vote_that_was_changed_in_label_studio_is_counted(tmp_path):
     task = exported(("h1", "label", "bad"), (None, "verdict", "flagged"))
     [line] = lines(written(tmp_path / "a.json", [task]), "label_studio")
-    assert [*line.left.values()] == [1]
+    assert [*line.left_out_counts.values()] == [1]
     assert [vote["worker"] for vote in line.row["validations"]] == ["h1", None]
     same = exported(("h1", "label", " good"), (None, "verdict", "flagged"))
     [line] = lines(written(tmp_path / "a.json", [same]), "label_studio")
-    assert line.left == {}
+    assert line.left_out_counts == {}
 
 
 def test_votes_come_back_though_the_row_did_not(tmp_path):

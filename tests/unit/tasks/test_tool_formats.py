@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from tasks.formats import TOOL_FORMATS, build_file_name, write_tool_file
+from tasks.formats import EXPORT_FORMATS, build_file_name, write_tool_file
 from tasks.formats.base import ROW_KEY, Item, Vote
 from tests.support.published import read, without, wrong
 
@@ -154,7 +154,7 @@ def test_potato_that_does_not_fit(of):
 ITEM = Item(
     uid="u1",
     texts={"premise": "A cat sleeps.", "hypothesis": "An animal rests."},
-    answer="label",
+    answer_field="label",
     label="entailment",
     model="m1",
     prediction="neutral",
@@ -177,7 +177,7 @@ ITEM = Item(
 def test_what_goes_out_comes_back(tool, count, tmp_path):
     path = tmp_path / build_file_name("nli-round1", tool)
     path.write_text("".join(write_tool_file([ITEM] * count, tool)))
-    if TOOL_FORMATS[tool].frame[0]:
+    if EXPORT_FORMATS[tool].frame[0]:
         assert len(json.loads(path.read_text())) == count
     if tool in ("doccano", "potato"):  # they give every text an id
         records = [json.loads(line) for line in path.read_text().splitlines() if line]

@@ -51,7 +51,7 @@ def test_label_studio_tells_the_latest_annotation_last(tmp_path):
     path.write_text(json.dumps([task]))
     [line] = lines(path, "label_studio")
     assert labels(line) == [("2", "good"), ("2", "bad")]
-    assert [*line.left.values()] == [2, 2, 1, 2, 1]
+    assert [*line.left_out_counts.values()] == [2, 2, 1, 2, 1]
 
 
 def test_potato_1_has_everybody_in_one_file_beside_each_persons(tmp_path):
@@ -104,7 +104,7 @@ def test_potatos_marks_and_several_answers_are_refused(of):
 def test_empty_answers_are_counted(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": "i1", "text": "a", "labels": {"q": {}}}))
     [line] = lines(tmp_path, "potato")
-    assert (labels(line), [*line.left.values()]) == ([], [1])
+    assert (labels(line), [*line.left_out_counts.values()]) == ([], [1])
     responses = [
         {"value": "good", "user_id": "a", "status": "submitted"},
         {"value": "bad", "user_id": "b", "status": "draft"},
@@ -116,7 +116,7 @@ def test_empty_answers_are_counted(tmp_path):
     path = tmp_path / "r.json"
     path.write_text(json.dumps([{**record, "suggestions": suggestions}]))
     [line] = lines(path, "argilla")
-    assert (labels(line), [*line.left.values()]) == ([("a", "good")], [1, 1, 1, 1])
+    assert (labels(line), [*line.left_out_counts.values()]) == ([("a", "good")], [1, 1, 1, 1])
 
 
 SHOWN = "dynabench_label"
@@ -139,7 +139,7 @@ def test_agreeing_votes_from_doccano_count_but_for_the_uploaders(tmp_path):
     assert labels(first) == [("ann", "good"), ("bob", "good")]
     assert labels(second) == [("ann", "good")]
     assert labels(third) == [("ann", "bad")]
-    assert [*first.left.values()] == [1]
+    assert [*first.left_out_counts.values()] == [1]
 
 
 def test_an_uploader_of_doccano_who_voted_is_found(tmp_path):
@@ -170,7 +170,7 @@ def test_doccanos_common_file_does_not_tell_who_agreed(tmp_path):
     path.write_text("\n".join(map(json.dumps, doccano(["good"], ["bad"], ["bad"]))) + "\nno")
     first, second, third, bad = lines(path, "doccano")
     assert (labels(first), labels(second), labels(third)) == ([], [(None, "bad")], [(None, "bad")])
-    assert bad.wrong
+    assert bad.error
 
 
 # Other names, and other files

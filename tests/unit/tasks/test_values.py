@@ -23,7 +23,7 @@ GOOD: dict[str, Any] = {
 }
 STORED = {"digest": "0" * 64, "mime": "image/png", "bytes": 9, "width": 3, "height": 3}
 NOT_THERE = (
-    "The answer must stand in the passage exactly as it is given, from start to end, which count "
+    "The answer must appear in the passage exactly as it is given, from start to end, which count "
     "code points, not UTF-16 units or bytes"
 )
 
@@ -39,7 +39,7 @@ NOT_THERE = (
         ({"text": " \n "}, {"text": "Enter your post"}),
         ({"text": "short"}, {"text": "Your post must be at least 8 characters"}),
         ({"text": "x" * 31}, {"text": "Your post must be at most 30 characters; it is 31"}),
-        ({"text": "long enough\0"}, {"text": "Your post holds a control character; delete it"}),
+        ({"text": "long enough\0"}, {"text": "Your post contains a control character; delete it"}),
         ({"text": 7}, {"text": "Your post must be a text"}),
         ({"label": None, "kind": None}, {"label": "Choose your label"}),
         ({"label": "Hate", "kind": None}, {"label": "Your label must be one of: hate, not-hate"}),
@@ -110,8 +110,8 @@ def one_field(**keys: Any) -> TaskConfig:
         ({"type": "candidates"}, ["one", 2], "a list of texts"),
         ({"type": "candidates"}, ["one"], "at least two"),
         ({"type": "candidates"}, ["one", "one"], "twice"),
-        ({"type": "candidates"}, ["one", " two"], "no space"),
-        ({"type": "candidates"}, ["one", ""], "no empty"),
+        ({"type": "candidates"}, ["one", " two"], "spaces before"),
+        ({"type": "candidates"}, ["one", ""], "empty texts"),
         ({"type": "candidates"}, ["one", "t\rwo"], "control character"),
         (CHOSEN, "one", None),
         (CHOSEN, "three", "one of the candidates"),
@@ -202,4 +202,4 @@ def test_numbers_read_as_people_write_them() -> None:
     ],
 )
 def test_a_title_over_the_words_of_others_does_not_call_them_yours(said, found):
-    assert Component(name="text", type="text", **said).others_title == found
+    assert Component(name="text", type="text", **said).third_person_title == found

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from validation.consensus.dawid_skene.fitting import dawid_skene
-from validation.rates.agreement import code_votes
+from validation.consensus.dawid_skene.fitting import fit_dawid_skene
+from validation.rates.agreement import encode_votes
 
 # Dawid and Skene 1979, table 1: 45 patients, five anaesthetists, of whom the first saw each patient
 # three times; seven votes a patient in that order.
@@ -60,11 +60,11 @@ def slow_em(votes, steps):
 
 def test_the_published_example():
     """The class shares 0.40, 0.42, 0.11, 0.07 of table 2 and the slow implementation."""
-    found = dawid_skene(code_votes(patients()), pseudo_votes=0)
+    found = fit_dawid_skene(encode_votes(patients()), pseudo_votes=0)
     assert found.prior.round(2).tolist() == [0.40, 0.42, 0.11, 0.07]
     expected = slow_em(patients(), found.iterations)
     for row, item in enumerate(found.items):
-        assert found.posterior_of(row) == pytest.approx(expected[item], abs=1e-9)
+        assert found.get_posterior_of(row) == pytest.approx(expected[item], abs=1e-9)
     assert found.confusion.sum(axis=2) == pytest.approx(np.ones((5, 4)))
 
 
@@ -78,14 +78,14 @@ def test_the_published_example():
     st.floats(0, 10),
 )
 def test_probabilities_sum_to_one(votes, pseudo_votes):
-    coded = code_votes(votes)
-    found = dawid_skene(coded, pseudo_votes=pseudo_votes, max_iterations=30)
+    coded = encode_votes(votes)
+    found = fit_dawid_skene(coded, pseudo_votes=pseudo_votes, max_iterations=30)
     assert found.posterior.shape == (len(coded.items), len(coded.labels))
     assert found.posterior.sum(axis=1) == pytest.approx(np.ones(len(coded.items)))
     assert found.prior.sum() == pytest.approx(1)
     assert found.confusion.shape[0] == len(coded.validators)
     assert np.all((found.reliability >= 0) & (found.reliability <= 1 + 1e-9))
-    again = dawid_skene(coded, pseudo_votes=pseudo_votes, max_iterations=30)
+    again = fit_dawid_skene(coded, pseudo_votes=pseudo_votes, max_iterations=30)
     assert np.array_equal(found.posterior, again.posterior)
 
 
@@ -105,15 +105,15 @@ def crowd(items, accuracies, seed=0, votes=3):
 def test_a_crowd_is_known_again_and_beats_the_majority():
     accuracies = [0.95] * 4 + [0.4] * 6
     rows, truth = crowd(2000, accuracies, votes=5)
-    votes = code_votes(rows)
-    found = dawid_skene(votes)
+    votes = encode_votes(rows)
+    found = fit_dawid_skene(votes)
     assert votes.labels == ["A", "B", "C"]
     estimated = dict(zip(found.validators, found.reliability, strict=True))
     for person, accuracy in enumerate(accuracies):
         assert estimated[person] == pytest.approx(accuracy, abs=0.05)
     order = np.array(found.items)
     right = np.mean(found.posterior.argmax(axis=1) == truth[order])
-    majority = np.mean(votes.table().argmax(axis=1) == truth[order])
+    majority = np.mean(votes.build_table().argmax(axis=1) == truth[order])
     assert right > majority + 0.05
     sure = found.posterior.max(axis=1)
     assert sure.mean() == pytest.approx(right, abs=0.02)
@@ -123,7 +123,7 @@ def test_a_crowd_is_known_again_and_beats_the_majority():
 def test_unknown_people_count_as_the_crowd_does():
     """Nobody is known: each vote weighs alike, so two against one win."""
     rows = [(item, None, label) for item in range(40) for label in ("AAB", "BBA")[item % 2]]
-    found = dawid_skene(code_votes(rows))
+    found = fit_dawid_skene(encode_votes(rows))
     best = [found.labels[k] for k in found.posterior.argmax(axis=1)]
     assert best == ["A", "B"] * 20
     assert found.confusion.shape == (0, 2, 2)
@@ -131,10 +131,10 @@ def test_unknown_people_count_as_the_crowd_does():
 
 
 def test_too_little_to_learn_from_is_said():
-    found = dawid_skene(code_votes([(1, "p", "A"), (1, "q", "B"), (2, "p", "A")]))
+    found = fit_dawid_skene(encode_votes([(1, "p", "A"), (1, "q", "B"), (2, "p", "A")]))
     assert "fewer than 3 votes an example" in found.warnings[0]
     assert "fewer than 10 votes a validator" in found.warnings[1]
-    stopped = dawid_skene(code_votes(patients()), max_iterations=1)
+    stopped = fit_dawid_skene(encode_votes(patients()), max_iterations=1)
     assert "still moved" in stopped.warnings[-1]
 
 
@@ -147,7 +147,7 @@ def test_it_agrees_with_what_the_sources_released(data, name, least):
     text = gzip.decompress((data / f"{name}.jsonl.gz").read_bytes())
     rows = [json.loads(line) for line in text.splitlines()]
     votes = [(r["uid"], v["worker"], v["label"]) for r in rows for v in r["validations"]]
-    found = dawid_skene(code_votes(votes))
+    found = fit_dawid_skene(encode_votes(votes))
     gold = {row["uid"]: row["metadata"]["gold_label"] for row in rows}
     best = [found.labels[k] for k in found.posterior.argmax(axis=1)]
     same = [

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from validation.rates.agreement import (
-    code_votes,
-    fleiss_kappa,
-    krippendorff_alpha,
-    reliabilities,
+    compute_fleiss_kappa,
+    compute_krippendorff_alpha,
+    compute_reliabilities,
+    encode_votes,
 )
-from validation.rates.rates import Undefined, wilson
+from validation.rates.rates import Undefined, compute_wilson_interval
 
 # Ten subjects, five categories, fourteen raters: the worked example of Fleiss' kappa, 0.210.
 FLEISS = [
@@ -47,7 +47,7 @@ def krippendorff_table():
         for unit, label in enumerate(row)
         if label != "."
     ]
-    return code_votes(votes).table()
+    return encode_votes(votes).build_table()
 
 
 def pairwise_alpha(items):
@@ -63,17 +63,17 @@ def pairwise_alpha(items):
 
 
 def test_fleiss_example():
-    assert fleiss_kappa(FLEISS) == pytest.approx(0.209931, abs=5e-7)
+    assert compute_fleiss_kappa(FLEISS) == pytest.approx(0.209931, abs=5e-7)
 
 
 def test_krippendorffs_example():
-    assert krippendorff_alpha(krippendorff_table()) == pytest.approx(0.743421, abs=5e-7)
+    assert compute_krippendorff_alpha(krippendorff_table()) == pytest.approx(0.743421, abs=5e-7)
 
 
 @given(st.lists(st.lists(st.sampled_from("ABC"), min_size=1, max_size=4), max_size=8))
 def test_alpha_is_its_definition(items):
     votes = [(number, None, label) for number, unit in enumerate(items) for label in unit]
-    found = krippendorff_alpha(code_votes(votes).table())
+    found = compute_krippendorff_alpha(encode_votes(votes).build_table())
     if any(len(unit) > 1 for unit in items) and (expected := pairwise_alpha(items)) is not None:
         assert found == pytest.approx(expected)
     else:
@@ -85,7 +85,7 @@ def test_kappa_of_two_votes_each_is_scotts_pi_near_cohens():
     first, second = list("AABBCCAABB"), list("ABBBCCAABA")
     votes = [(i, p, row[i]) for p, row in enumerate((first, second)) for i in range(10)]
     expected = cohen_kappa_score(first, second)
-    assert fleiss_kappa(code_votes(votes).table()) == pytest.approx(expected)
+    assert compute_fleiss_kappa(encode_votes(votes).build_table()) == pytest.approx(expected)
 
 
 def test_kappa_of_unequal_numbers_of_votes():
@@ -93,17 +93,17 @@ def test_kappa_of_unequal_numbers_of_votes():
     table = [[2, 0], [1, 2], [1, 1], [0, 1]]
     by_chance = (4 / 7) ** 2 + (3 / 7) ** 2
     expected = ((1 + 1 / 3 + 0) / 3 - by_chance) / (1 - by_chance)
-    assert fleiss_kappa(table) == pytest.approx(expected)
+    assert compute_fleiss_kappa(table) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("statistic", [fleiss_kappa, krippendorff_alpha])
+@pytest.mark.parametrize("statistic", [compute_fleiss_kappa, compute_krippendorff_alpha])
 def test_weights_are_repeated_rows(statistic):
     table, weights = [[3, 0], [1, 2], [0, 3]], [4, 2, 1]
     repeated = np.repeat(table, weights, axis=0)
     assert statistic(table, weights) == pytest.approx(statistic(repeated))
 
 
-@pytest.mark.parametrize("statistic", [fleiss_kappa, krippendorff_alpha])
+@pytest.mark.parametrize("statistic", [compute_fleiss_kappa, compute_krippendorff_alpha])
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
@@ -118,7 +118,7 @@ def test_what_cannot_be_computed_says_why(statistic, table, reason):
 
 def test_a_table_has_rows_and_columns():
     with pytest.raises(ValueError, match="row"):
-        fleiss_kappa([1, 2])
+        compute_fleiss_kappa([1, 2])
 
 
 def naive_reliability(votes, who):
@@ -137,7 +137,7 @@ def naive_reliability(votes, who):
 
 @given(votes_of_few)
 def test_reliability_is_agreement_with_the_others(votes):
-    found = reliabilities(code_votes(votes))
+    found = compute_reliabilities(encode_votes(votes))
     sharing = {v for i, v, _ in votes if v and any(j == i and w != v for j, w, _ in votes)} | {
         v for (i, v, _), (j, w, _) in combinations(votes, 2) if v and i == j and w is None
     }
@@ -146,8 +146,10 @@ def test_reliability_is_agreement_with_the_others(votes):
         items, agreement, chance = naive_reliability(votes, who)
         assert reliability.items == items
         assert reliability.agreement.value == pytest.approx(agreement)
-        assert reliability.by_chance == pytest.approx(chance)
-        assert reliability.agreement.low == pytest.approx(wilson(agreement * items, items)[0])
+        assert reliability.chance_agreement == pytest.approx(chance)
+        assert reliability.agreement.low == pytest.approx(
+            compute_wilson_interval(agreement * items, items)[0]
+        )
         if isinstance(reliability.kappa, Undefined):
             assert chance == pytest.approx(1)
         else:
@@ -158,11 +160,11 @@ def test_who_always_says_the_same_is_no_better_than_chance():
     votes = []
     for item, truth in enumerate("ABC" * 20):
         votes += [(item, "good", truth), (item, "also good", truth), (item, "lazy", "A")]
-    found = reliabilities(code_votes(votes))
+    found = compute_reliabilities(encode_votes(votes))
     assert found["lazy"].kappa == pytest.approx(0)
     assert found["good"].kappa > 0.4
     assert found["lazy"].items == 60
-    assert reliabilities(code_votes([])) == {}
+    assert compute_reliabilities(encode_votes([])) == {}
 
 
 @pytest.mark.data
@@ -178,13 +180,13 @@ def test_who_always_says_the_same_is_no_better_than_chance():
 )
 def test_dynasents_published_agreement(data, name, kappa, validators):
     lines = gzip.decompress((data / f"dynasent-{name}.jsonl.gz").read_bytes()).splitlines()
-    votes = code_votes(
+    votes = encode_votes(
         (row["uid"], vote["worker"], vote["label"])
         for row in map(json.loads, lines)
         for vote in row["validations"]
     )
     assert len(votes.validators) == validators
-    table = votes.table()
+    table = votes.build_table()
     if kappa:
-        assert fleiss_kappa(table) == pytest.approx(kappa, abs=5e-7)
-    assert krippendorff_alpha(table) == pytest.approx(fleiss_kappa(table), abs=2e-4)
+        assert compute_fleiss_kappa(table) == pytest.approx(kappa, abs=5e-7)
+    assert compute_krippendorff_alpha(table) == pytest.approx(compute_fleiss_kappa(table), abs=2e-4)

@@ -5,7 +5,12 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.consensus.sampling import is_in_share, is_judged, is_sampled_for_review, order_key
+from validation.consensus.sampling import (
+    compute_order_key,
+    is_in_share,
+    is_judged,
+    is_sampled_for_review,
+)
 
 KEY = "the site's"
 UUIDS = [UUID(int=number) for number in range(4000)]
@@ -13,8 +18,8 @@ UUIDS = [UUID(int=number) for number in range(4000)]
 
 @given(st.uuids())
 def test_the_key_fits_the_column_and_stays(uuid):
-    assert 0 <= order_key(uuid, KEY) < 2**63
-    assert order_key(uuid, KEY) == order_key(UUID(str(uuid)), KEY)
+    assert 0 <= compute_order_key(uuid, KEY) < 2**63
+    assert compute_order_key(uuid, KEY) == compute_order_key(UUID(str(uuid)), KEY)
 
 
 @given(st.uuids(), st.floats(0, 1), st.floats(0, 1))
@@ -35,8 +40,10 @@ def test_the_share_is_kept():
 
 
 def test_the_share_has_no_place_of_its_own_in_the_order():
-    middle = sorted(order_key(uuid, KEY) for uuid in UUIDS)[len(UUIDS) // 2]
-    early = sum(order_key(uuid, KEY) < middle for uuid in UUIDS if is_in_share(uuid, 0.2, KEY))
+    middle = sorted(compute_order_key(uuid, KEY) for uuid in UUIDS)[len(UUIDS) // 2]
+    early = sum(
+        compute_order_key(uuid, KEY) < middle for uuid in UUIDS if is_in_share(uuid, 0.2, KEY)
+    )
     assert 0.42 < early / sum(is_in_share(uuid, 0.2, KEY) for uuid in UUIDS) < 0.58
 
 
@@ -54,7 +61,7 @@ def test_all_that_may_be_an_error_is_judged(uuid, outcome):
 
 @given(st.uuids())
 def test_nobody_foresees_a_place_without_the_secret(uuid):
-    assert order_key(uuid, KEY) != order_key(uuid, "another site's")
+    assert compute_order_key(uuid, KEY) != compute_order_key(uuid, "another site's")
 
 
 def test_with_another_secret_others_are_in_the_share_and_in_the_sample():

@@ -7,17 +7,17 @@ import pytest
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import FULL, MINIMAL
 from validation.consensus.claims import (
-    asks_of_attempt,
-    check_claim,
+    assess_claim,
     find_accepting_vote,
     find_confirming_verdict,
     find_label_field,
     find_rejecting_vote,
-    has_own_words,
+    has_custom_wording,
     is_about_model,
+    is_only_attempt_judged,
 )
 from validation.consensus.consensus import Decision, Vote
-from validation.consensus.corrections import right_answers
+from validation.consensus.corrections import list_right_answers
 from validation.consensus.tags import normalise_tag
 
 ASKS = load_config(MINIMAL + "validation: {mode: verdict}\n")
@@ -60,12 +60,12 @@ class Stored:
 
 
 def test_the_words_of_a_task_are_asked_where_they_fit():
-    assert has_own_words(ASKS, Stored())
-    assert not has_own_words(ASKS, Stored("no_model"))  # no answer that they could be about
-    assert has_own_words(LABELS, Stored("no_model"))
+    assert has_custom_wording(ASKS, Stored())
+    assert not has_custom_wording(ASKS, Stored("no_model"))  # no answer that they could be about
+    assert has_custom_wording(LABELS, Stored("no_model"))
     attempts = load_config(PATTERN.replace("V", "asks: attempt, question: Is it fair"))
-    assert has_own_words(attempts, Stored())
-    assert not has_own_words(attempts, Stored(decided_by="author"))
+    assert has_custom_wording(attempts, Stored())
+    assert not has_custom_wording(attempts, Stored(decided_by="author"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_words_of_a_task_are_asked_where_they_fit():
 )
 def test_only_what_a_rule_of_this_site_decided_is_not_put_to_a_vote(words, stored, of_attempt):
     config = load_config(PATTERN.replace("V", words))
-    assert asks_of_attempt(config, stored) is of_attempt
+    assert is_only_attempt_judged(config, stored) is of_attempt
     denies = Vote(verdict="flagged") if of_attempt or stored.outcome == "undecided" else None
     if denies:
         assert find_rejecting_vote(config, stored) == denies
@@ -100,8 +100,8 @@ def test_only_what_a_rule_of_this_site_decided_is_not_put_to_a_vote(words, store
 )
 def test_that_a_secret_was_told_is_proved(words, asks):
     config = load_config(SECRET.replace("{V}", words))
-    assert asks_of_attempt(config, Stored()) is asks
-    assert not asks_of_attempt(LABELS, Stored())
+    assert is_only_attempt_judged(config, Stored()) is asks
+    assert not is_only_attempt_judged(LABELS, Stored())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_confirms_a_claim_about_the_model(outcome, confirms):
 )
 def test_a_decision_about_the_model(outcome, verdict, found):
     decision = Decision("decided", Vote(verdict=verdict))
-    assert check_claim(ASKS, outcome, decision, None, None) == found
+    assert assess_claim(ASKS, outcome, decision, None, None) == found
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_accepts_and_rejects_an_example(config, outcome, label, accepts, re
     for vote, verified in ((accepts, True), (rejects, False)):
         if vote:
             decision = Decision("decided", vote)
-            assert check_claim(config, outcome, decision, label, None)[0] is verified
+            assert assess_claim(config, outcome, decision, label, None)[0] is verified
 
 
 def test_tags_that_look_alike_are_one():
@@ -158,4 +158,4 @@ def test_tags_that_look_alike_are_one():
 
 def test_right_answers_are_told_once_the_most_frequent_first():
     typed = [{"answer": "Lund"}, {"answer": " Tarn"}, {"answer": "the tarn."}]
-    assert right_answers(typed) == ["Tarn", "Lund"]
+    assert list_right_answers(typed) == ["Tarn", "Lund"]

@@ -14,10 +14,10 @@ from validation.consensus.consensus import (
     Decision,
     Policy,
     Vote,
-    decide,
+    count_votes_still_needed,
+    decide_by_votes,
     is_validated_error,
     is_verified,
-    votes_still_needed,
 )
 
 VERDICTS = ("correct", "incorrect", "flagged")
@@ -79,25 +79,25 @@ def outcome(decision: Decision) -> str:
     ],
 )
 def test_rules(text, policy, expected):
-    assert outcome(decide(labels(text), policy)) == expected
+    assert outcome(decide_by_votes(labels(text), policy)) == expected
 
 
 def test_equal_numbers_of_verdicts_beyond_those_asked_for_go_by_dynabenchs_order():
     votes = [Vote(verdict=v) for v in ("flagged", "incorrect", "incorrect", "flagged")]
-    assert outcome(decide(votes, Policy("n-equal", 2))) == "incorrect"
+    assert outcome(decide_by_votes(votes, Policy("n-equal", 2))) == "incorrect"
     mixed = [*labels("AA"), *votes[1:3]]
-    assert outcome(decide(mixed, Policy("n-equal", 2))) == "no_consensus"
+    assert outcome(decide_by_votes(mixed, Policy("n-equal", 2))) == "no_consensus"
 
 
 def test_a_posterior_decides_from_its_threshold_on():
     policy, votes = Policy("dawid-skene", of=3, threshold=0.8), labels("AB")
-    assert outcome(decide(votes, policy, posterior={"B": 0.2, "A": 0.8})) == "A"
-    assert outcome(decide(votes, policy, posterior={"A": 0.79})) == "undecided"
-    assert outcome(decide(votes, policy)) == "undecided"
-    assert outcome(decide(labels("ABC"), policy, posterior={"A": 0.79})) == "no_consensus"
-    assert outcome(decide(votes, Policy("dawid-skene"))) == "undecided"
-    assert votes_still_needed(votes, policy) == 1
-    assert votes_still_needed(labels("ABC"), policy) == 0
+    assert outcome(decide_by_votes(votes, policy, posterior={"B": 0.2, "A": 0.8})) == "A"
+    assert outcome(decide_by_votes(votes, policy, posterior={"A": 0.79})) == "undecided"
+    assert outcome(decide_by_votes(votes, policy)) == "undecided"
+    assert outcome(decide_by_votes(labels("ABC"), policy, posterior={"A": 0.79})) == "no_consensus"
+    assert outcome(decide_by_votes(votes, Policy("dawid-skene"))) == "undecided"
+    assert count_votes_still_needed(votes, policy) == 1
+    assert count_votes_still_needed(labels("ABC"), policy) == 0
 
 
 @pytest.mark.parametrize(
@@ -117,68 +117,68 @@ def test_a_posterior_decides_from_its_threshold_on():
     ],
 )
 def test_votes_still_needed(text, policy, needed):
-    assert votes_still_needed(labels(text), policy) == needed
+    assert count_votes_still_needed(labels(text), policy) == needed
 
 
 @given(st.lists(any_votes, max_size=9), policies, st.randoms())
 def test_the_order_of_votes_never_matters(votes, policy, random):
     shuffled = random.sample(votes, len(votes))
-    assert decide(shuffled, policy) == decide(votes, policy)
-    assert votes_still_needed(shuffled, policy) == votes_still_needed(votes, policy)
+    assert decide_by_votes(shuffled, policy) == decide_by_votes(votes, policy)
+    assert count_votes_still_needed(shuffled, policy) == count_votes_still_needed(votes, policy)
 
 
 @given(st.lists(any_votes, max_size=9), policies)
 def test_an_added_equal_vote_never_undoes_a_decision(votes, policy):
-    before = decide(votes, policy)
+    before = decide_by_votes(votes, policy)
     assume(before.winner)
-    after = decide([*votes, before.winner], policy)
+    after = decide_by_votes([*votes, before.winner], policy)
     assert after.winner == before.winner
 
 
 def test_an_owner_decides_without_votes():
-    decision = decide([], Policy("n-equal", 3), owner=Vote(label="A"))
-    assert (outcome(decision), decision.by_owner) == ("A", True)
+    decision = decide_by_votes([], Policy("n-equal", 3), owner=Vote(label="A"))
+    assert (outcome(decision), decision.is_by_owner) == ("A", True)
 
 
 @given(st.lists(any_votes, max_size=9), policies, any_votes)
 def test_the_owner_wins_and_can_withdraw(votes, policy, owner):
-    before = decide(votes, policy)
-    overruled = decide(votes, policy, owner=owner)
-    assert (overruled.winner, overruled.by_owner) == (owner, True)
+    before = decide_by_votes(votes, policy)
+    overruled = decide_by_votes(votes, policy, owner=owner)
+    assert (overruled.winner, overruled.is_by_owner) == (owner, True)
     assert overruled.counts == before.counts
-    assert votes_still_needed(votes, policy, owner=owner) == 0
-    assert decide(votes, policy) == before
-    assert not before.by_owner
+    assert count_votes_still_needed(votes, policy, owner=owner) == 0
+    assert decide_by_votes(votes, policy) == before
+    assert not before.is_by_owner
 
 
 @pytest.mark.parametrize("needed", [1, 2, 3])
 def test_the_last_of_3n_minus_2_verdicts_always_decides_and_may_be_needed(needed):
     policy = Policy("n-equal", needed)
-    assert policy.most == 3 * needed - 2
-    for verdicts in product(VERDICTS, repeat=policy.most):
-        assert decide([Vote(verdict=v) for v in verdicts], policy).state == "decided"
+    assert policy.max_votes == 3 * needed - 2
+    for verdicts in product(VERDICTS, repeat=policy.max_votes):
+        assert decide_by_votes([Vote(verdict=v) for v in verdicts], policy).state == "decided"
     one_less = [Vote(verdict=v) for v in VERDICTS] * (needed - 1)
-    assert decide(one_less, policy).state == "undecided"
+    assert decide_by_votes(one_less, policy).state == "undecided"
 
 
 @given(st.lists(any_votes, max_size=9), policies)
 def test_the_votes_still_needed_decide_and_one_less_does_not(votes, policy):
-    missing = votes_still_needed(votes, policy)
-    decision = decide(votes, policy)
+    missing = count_votes_still_needed(votes, policy)
+    decision = decide_by_votes(votes, policy)
     assert (missing > 0) == (decision.state == "undecided")
     assume(missing)
     leaders = set(votes) or {Vote(label="A")}
-    assert any(decide(votes + [v] * missing, policy).winner == v for v in leaders)
+    assert any(decide_by_votes(votes + [v] * missing, policy).winner == v for v in leaders)
     others = [*leaders, Vote(label="new")]
-    assert all(decide(votes + [v] * (missing - 1), policy).winner is None for v in others)
+    assert all(decide_by_votes(votes + [v] * (missing - 1), policy).winner is None for v in others)
 
 
 @given(st.data(), st.sampled_from(RULES[1:]), st.integers(1, 3), st.integers(0, 3))
 def test_an_early_word_is_what_all_votes_would_say(data, rule, needed, more):
     policy = Policy(rule, needed, needed + more)
     everyone = data.draw(st.lists(any_votes, min_size=policy.of, max_size=policy.of))
-    early = decide(everyone[: data.draw(st.integers(0, policy.of))], policy)
-    final = decide(everyone, policy)
+    early = decide_by_votes(everyone[: data.draw(st.integers(0, policy.of))], policy)
+    final = decide_by_votes(everyone, policy)
     assert final.state != "undecided"
     assert early.state == "undecided" or (early.state, early.winner) == (final.state, final.winner)
 
@@ -231,10 +231,10 @@ def test_policies_from_a_configuration_and_from_words():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n-equal", "write n-equal:3"),
-        ("strict:2", "write n-equal:3"),
-        ("majority", "write n-equal:3"),
-        ("at-least:0", "at least one vote"),
+        ("n-equal", "Write n-equal:3"),
+        ("strict:2", "Write n-equal:3"),
+        ("majority", "Write n-equal:3"),
+        ("at-least:0", "at least 1 vote"),
         ("dawid-skene:0.5", "above 0.5"),
         ("dawid-skene:2", "at most 1"),
     ],
@@ -258,7 +258,9 @@ def vmer_and_labels(path, policy):
     """Validated model errors ÷ all rows, and how many rows have which consensus label."""
     errors, found = 0, Counter()
     for row in map(json.loads, gzip.decompress(path.read_bytes()).decode().splitlines()):
-        decision = decide([Vote(label=vote["label"]) for vote in row["validations"]], policy)
+        decision = decide_by_votes(
+            [Vote(label=vote["label"]) for vote in row["validations"]], policy
+        )
         found[decision.label] += 1
         model = row["model_prediction"] and row["model_prediction"]["label"]
         errors += is_validated_error(decision, row["author_label"], model)

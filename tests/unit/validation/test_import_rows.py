@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tasks.config.loading import load_config
 from validation.consensus.consensus import Policy
 from validation.imports.columns import NewFields
-from validation.imports.config import MOST_LABELS, created_config
-from validation.imports.rows import BadRow, HistoryRow, ModelPrediction, parse_line, spelled_row
+from validation.imports.config import MAX_LABELS, create_config
+from validation.imports.rows import BadRow, HistoryRow, ModelPrediction, parse_line, spell_row
 
 ROW = {
     "task": "mood",
@@ -44,7 +44,7 @@ def test_a_whole_row():
     assert row.answer == ModelPrediction(model="m0", label="negative", probs={"negative": 0.75})
     votes = [(vote.worker, vote.label, vote.verdict) for vote in row.votes]
     assert votes == [("w2", "positive", ""), (None, "mixed", ""), ("w2", "", "flagged")]
-    assert row.fooled is True
+    assert row.is_fooled is True
 
 
 def test_what_a_source_does_not_tell():
@@ -54,7 +54,7 @@ def test_what_a_source_does_not_tell():
             **unknown, model_wrong=None, context={}, input={}, validations=[], metadata={}, round=0
         )
     )
-    assert (row.author, row.author_label, row.answer, row.fooled) == (None, None, None, None)
+    assert (row.author, row.author_label, row.answer, row.is_fooled) == (None, None, None, None)
     assert (row.votes, row.round) == ([], 0)
 
 
@@ -161,7 +161,7 @@ def test_a_reason_names_the_field_and_what_is_wrong(changes, place, told):
         (b'{"a": 1e999}', "1e999"),
         (b'{"a": ' + b"1" * 5000 + b"}", "digits"),
         (b"[" * 100_000, "nested"),
-        (b'{"task": "\\ud800"}', "task holds"),
+        (b'{"task": "\\ud800"}', "task contains"),
     ],
 )
 def test_lines_that_are_no_rows(line, told):
@@ -195,15 +195,15 @@ names = st.lists(st.text(max_size=5) | st.sampled_from(["text", "label", "id", "
 
 
 @given(
-    names, names, st.sets(st.text(max_size=5), max_size=MOST_LABELS + 5),
+    names, names, st.sets(st.text(max_size=5), max_size=MAX_LABELS + 5),
     st.sampled_from(POLICIES), st.integers(0, 9),
 )  # fmt: skip
 def test_a_task_can_be_made_of_anything(context, inputs, labels, policy, votes):
     fields = NewFields("label")
     row = {**ROW, "context": dict.fromkeys(context, "a"), "input": dict.fromkeys(inputs, "b")}
-    fitted = fields.fitted(HistoryRow.model_validate(row))
-    told = fields.of("context"), fields.of("input")
-    config = load_config(created_config("my-task", *told, labels, Policy.parse(policy), votes))
+    fitted = fields.rename_columns(HistoryRow.model_validate(row))
+    told = fields.get_columns("context"), fields.get_columns("input")
+    config = load_config(create_config("my-task", *told, labels, Policy.parse(policy), votes))
     assert {one.name for one in config.context} == {*fitted.context}
     assert len(fitted.context) + len(fitted.input) == len(context) + len(inputs)
     assert config.answer_field == "label"
@@ -213,20 +213,20 @@ def test_a_task_can_be_made_of_anything(context, inputs, labels, policy, votes):
 def test_a_made_task_has_the_fields_and_labels_that_were_seen():
     labels = ["positive", "negative", "mixed"]
     config = load_config(
-        created_config(
+        create_config(
             "mood", {"prompt": "prompt"}, {"text": "text"}, labels, Policy.parse("at-least:3"), 5
         )
     )
-    assert config.component("label").values == tuple(labels)
+    assert config.get_component("label").values == tuple(labels)
     assert config.model_fields == ("prompt", "text")
     assert (config.validation.mode, config.verdict.type) == ("label", "exact_match")
     assert Policy.from_votes(config.validation.votes) == Policy("at-least", 3, 5)
 
 
 def test_many_answers_are_free_text():
-    answers = [f"answer {n}" for n in range(MOST_LABELS + 1)]
+    answers = [f"answer {n}" for n in range(MAX_LABELS + 1)]
     config = load_config(
-        created_config("qa", {"passage": "passage"}, {"question": "Q?"}, answers, None, 0)
+        create_config("qa", {"passage": "passage"}, {"question": "Q?"}, answers, None, 0)
     )
     assert (config.validation.mode, config.verdict.type) == ("verdict", "string_f1")
 
@@ -247,12 +247,12 @@ def test_labels_are_those_of_the_task():
     answer = {"model": "m", "label": "Negative", "probs": {"NEGATIVE": 0.5}}
     read = parse_line(encoded(validations=votes, model_prediction=answer, author_label=None,
                               model_wrong=None))  # fmt: skip
-    row = spelled_row(read, ("positive", "negative"))
+    row = spell_row(read, ("positive", "negative"))
     assert [vote.label for vote in row.votes] == ["positive", "other"]
     assert row.answer == ModelPrediction(model="m", label="negative", probs={"negative": 0.5})
     assert row.author_label is None
     unknown = read.model_copy(update={"answer": None, "author_label": "Positive"})
-    assert spelled_row(unknown, ("positive",)).author_label == "positive"
+    assert spell_row(unknown, ("positive",)).author_label == "positive"
 
 
 def test_texts_are_kept_in_nfc_and_stretches_in_their_place():

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.rewards.points import day_total, example_points, novelty, scarcity, vote_points
+from validation.rewards.points import (
+    compute_day_total,
+    compute_example_points,
+    compute_novelty,
+    compute_scarcity,
+    compute_vote_points,
+)
 
 share = st.floats(0, 1)
 
@@ -13,7 +19,7 @@ share = st.floats(0, 1)
     ("similarity", "new"), [(0, 1), (0.2, 1), (0.5, 0.7), (0.9, 0.3), (0.91, 0), (1, 0)]
 )
 def test_novelty(similarity, new):
-    assert novelty(similarity) == pytest.approx(new)
+    assert compute_novelty(similarity) == pytest.approx(new)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +27,7 @@ def test_novelty(similarity, new):
     [(0, 0, 3, 0), (1, 1, 3, 0), (1, 6, 3, 0.5), (0, 6, 3, 1)],
 )
 def test_scarcity(have, in_all, labels, bonus):
-    assert scarcity(have, in_all, labels) == pytest.approx(bonus)
+    assert compute_scarcity(have, in_all, labels) == pytest.approx(bonus)
 
 
 @pytest.mark.parametrize(
@@ -36,40 +42,40 @@ def test_scarcity(have, in_all, labels, bonus):
     ],
 )
 def test_an_example(facts, points):
-    names = ("verified", "is_wrong", "fooled", "novelty", "scarcity")
-    assert example_points(**dict(zip(names, facts, strict=True))) == pytest.approx(points)
+    names = ("is_verified", "is_wrong", "is_fooled", "novelty", "scarcity")
+    assert compute_example_points(**dict(zip(names, facts, strict=True))) == pytest.approx(points)
 
 
 @given(st.booleans(), share, share, share)
 def test_what_holds_is_worth_more_than_what_does_not(fooled, similarity, rare, other):
-    new = {"fooled": fooled, "novelty": novelty(similarity), "scarcity": rare}
-    held = example_points(verified=True, is_wrong=False, **new)
+    new = {"is_fooled": fooled, "novelty": compute_novelty(similarity), "scarcity": rare}
+    held = compute_example_points(is_verified=True, is_wrong=False, **new)
     assert 1 <= held <= 5
-    assert held > example_points(verified=False, is_wrong=False, **new) == 0
-    assert example_points(verified=False, is_wrong=True, **new) == -1
-    assert 0 <= scarcity(int(other * 9), 9, 3) <= 1
+    assert held > compute_example_points(is_verified=False, is_wrong=False, **new) == 0
+    assert compute_example_points(is_verified=False, is_wrong=True, **new) == -1
+    assert 0 <= compute_scarcity(int(other * 9), 9, 3) <= 1
 
 
 @given(share, share)
 def test_a_newer_text_never_has_fewer_points(one, other):
     near, far = sorted([one, other])
-    assert novelty(near) >= novelty(far)
+    assert compute_novelty(near) >= compute_novelty(far)
 
 
 def test_judgements_and_days():
-    assert [vote_points(kappa) for kappa in (None, -0.5, 0.25, 1)] == [1, 1, 1.5, 3]
-    assert day_total([4.0, -1.0]) == 3
-    assert day_total([-1.0]) == 0
+    assert [compute_vote_points(kappa) for kappa in (None, -0.5, 0.25, 1)] == [1, 1, 1.5, 3]
+    assert compute_day_total([4.0, -1.0]) == 3
+    assert compute_day_total([-1.0]) == 0
 
 
 @given(st.none() | st.floats(-1, 1))
 def test_a_judgement(kappa):
-    assert 1 <= vote_points(kappa) <= 3
-    assert vote_points(None) == vote_points(-0.5) == 1
-    assert vote_points(1) == 3
+    assert 1 <= compute_vote_points(kappa) <= 3
+    assert compute_vote_points(None) == compute_vote_points(-0.5) == 1
+    assert compute_vote_points(1) == 3
 
 
 @given(st.lists(st.floats(-1, 5)))
 def test_a_day_never_costs_anything(points):
-    assert day_total(points) >= 0
-    assert day_total([4.0, -1.0]) == 3
+    assert compute_day_total(points) >= 0
+    assert compute_day_total([4.0, -1.0]) == 3

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from validation.consensus import reading
-from validation.consensus.reading import count_words, is_too_soon, reads_too_little
+from validation.consensus.reading import count_words, has_read_too_little, is_too_soon
 
 SECONDS = st.floats(0, 1e6)
 
@@ -15,7 +15,7 @@ SECONDS = st.floats(0, 1e6)
     ("seconds", "items", "found"), [(0, 1, True), (0.59, 1, True), (0.6, 1, False), (1, 2, True)]
 )
 def test_a_verdict_that_was_meant_for_what_stood_there_before(seconds, items, found):
-    assert reading.LEAST_SECONDS == 0.6
+    assert reading.MIN_READING_SECONDS == 0.6
     assert is_too_soon(seconds, items) is found
 
 
@@ -42,12 +42,12 @@ def test_the_words_that_are_read(value, words):
     ("unread", "timed", "found"), [(11, 20, True), (10, 20, False), (19, 19, False), (0, 0, False)]
 )
 def test_a_minority_or_a_few_votes_are_no_sign(unread, timed, found):
-    assert reads_too_little(unread, timed) is found
+    assert has_read_too_little(unread, timed) is found
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_only_a_majority_of_enough_votes_is_a_sign(unread, more):
-    found = reads_too_little(unread, unread + more)
+    found = has_read_too_little(unread, unread + more)
     assert found == (unread + more >= 20 and unread > more)
 
 

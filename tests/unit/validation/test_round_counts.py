@@ -1,7 +1,7 @@
 """Counts of a round: alike examples together, added up by author."""
 
-from validation.rates.rates import Compared
-from validation.rates.round_counts import Cell, Part, sum_of
+from validation.rates.rates import ComparedCounts
+from validation.rates.round_counts import Cell, Part, sum_collected
 
 MINE = Cell(1, "fooled", True, True, "positive", True, True)
 THEIRS = Cell(2, "no_model", False, False, "", False, False)
@@ -17,17 +17,17 @@ def part(**counts):
 
 
 def test_alike_examples_are_counted_by_what_they_share():
-    counted = MINE.counted(3)
+    counted = MINE.count_collected(3)
     assert (counted.collected, counted.fooled, counted.verified_fooled) == (3, 3, 3)
-    assert THEIRS.counted(2).with_model == 0
-    assert THEIRS.counted(2).with_outcome == 0
+    assert THEIRS.count_collected(2).with_model == 0
+    assert THEIRS.count_collected(2).with_outcome == 0
 
 
 def test_each_example_of_an_unknown_author_is_an_author_of_its_own():
     whole = part(cells={MINE: 2, MINE._replace(judged=False): 1, THEIRS: 1, NOBODYS: 3})
-    authors = whole.authors()
+    authors = whole.list_author_counts()
     assert sorted(author.collected for author in authors) == [1, 1, 1, 1, 3]
-    assert sum_of(authors).collected == 7
+    assert sum_collected(authors).collected == 7
 
 
 def test_parts_add_up():
@@ -38,6 +38,6 @@ def test_parts_add_up():
 
 
 def test_comparisons_add_up_by_known_author():
-    first, second = Compared(1, 1, 0), Compared(2, 1, 1)
+    first, second = ComparedCounts(1, 1, 0), ComparedCounts(2, 1, 1)
     whole = part(compared={(1, first): 2, (1, second): 1, (None, second): 2})
-    assert list(whole.authors_compared()) == [second, second, Compared(4, 3, 1)]
+    assert list(whole.iterate_compared_authors()) == [second, second, ComparedCounts(4, 3, 1)]

@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from validation.rates.rates import (
-    LEAST_DECIDED,
-    Collected,
-    Compared,
+    MIN_DECIDED,
+    CollectedCounts,
+    ComparedCounts,
     Rate,
     Undefined,
-    clopper_pearson,
-    cluster_ratio,
-    clustered_rate,
-    compare,
-    human_and_model,
+    compare_human_and_model,
+    compare_votes,
+    compute_clopper_pearson_interval,
+    compute_clustered_rate,
+    compute_clustered_ratio,
+    compute_newcombe_interval,
+    compute_rate,
+    compute_round_rates,
+    compute_share_by_author,
+    compute_wilson_interval,
     iter_others_choices,
-    newcombe,
-    rate,
-    round_rates,
-    share_by_author,
-    wilson,
 )
 
 
@@ -43,16 +43,16 @@ from validation.rates.rates import (
     ],
 )
 def test_wilson_of_published_tables(successes, n, low, high):
-    assert wilson(successes, n) == pytest.approx((low, high), abs=1e-4)
+    assert compute_wilson_interval(successes, n) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_is_symmetric_and_holds_its_value(case):
     successes, n = case
-    low, high = wilson(successes, n)
+    low, high = compute_wilson_interval(successes, n)
     assert 0 <= low <= successes / n <= high <= 1
-    assert wilson(n - successes, n) == pytest.approx((1 - high, 1 - low))
-    wide = wilson(successes, n, 0.99)
+    assert compute_wilson_interval(n - successes, n) == pytest.approx((1 - high, 1 - low))
+    wide = compute_wilson_interval(successes, n, 0.99)
     assert wide[0] <= low + 1e-12
     assert high <= wide[1] + 1e-12
 
@@ -60,17 +60,17 @@ def test_wilson_is_symmetric_and_holds_its_value(case):
 @pytest.mark.parametrize("case", [(1, 0), (2, 1), (-1, 3), (0, 0)])
 def test_no_share_is_refused(case):
     with pytest.raises(ValueError, match="no share"):
-        wilson(*case)
+        compute_wilson_interval(*case)
 
 
 def test_rates_without_a_denominator_say_why():
-    assert rate(0, 0, "no votes") == Undefined("no votes")
-    assert clustered_rate([], "no votes") == Undefined("no votes")
-    assert clustered_rate([(0, 0)], "no votes") == Undefined("no votes")
+    assert compute_rate(0, 0, "no votes") == Undefined("no votes")
+    assert compute_clustered_rate([], "no votes") == Undefined("no votes")
+    assert compute_clustered_rate([(0, 0)], "no votes") == Undefined("no votes")
 
 
 def test_an_example_each_is_wilson():
-    assert clustered_rate([(1, 1)] * 3 + [(0, 1)] * 7 + [(0, 0)]) == rate(3, 10)
+    assert compute_clustered_rate([(1, 1)] * 3 + [(0, 1)] * 7 + [(0, 0)]) == compute_rate(3, 10)
 
 
 def many_authors():
@@ -81,26 +81,30 @@ def many_authors():
 
 def test_alike_examples_of_an_author_widen_the_interval():
     authors = many_authors()
-    found = clustered_rate(authors)
+    found = compute_clustered_rate(authors)
     assert (found.method, found.clusters) == ("korn-graubard", 60)
-    plain = rate(sum(x for x, _ in authors), found.n)
+    plain = compute_rate(sum(x for x, _ in authors), found.n)
     assert found.value == plain.value
     assert found.low < plain.low < plain.high < found.high
-    assert clustered_rate(authors[::-1]) == found
+    assert compute_clustered_rate(authors[::-1]) == found
 
 
 def test_examples_of_one_author_are_counted_together_and_those_of_nobody_apart():
     so = Counter({("a", True): 3, ("a", False): 1, ("b", False): 2, (None, True): 2})
-    assert share_by_author(so.items()) == clustered_rate([(1, 1), (1, 1), (3, 4), (0, 2)])
-    assert share_by_author([], "no votes") == Undefined("no votes")
+    assert compute_share_by_author(so.items()) == compute_clustered_rate(
+        [(1, 1), (1, 1), (3, 4), (0, 2)]
+    )
+    assert compute_share_by_author([], "no votes") == Undefined("no votes")
 
 
 def test_a_ratio_of_clusters_is_cochrans():
-    found = cluster_ratio([(1, 4), (3, 4), (-1, 2)])  # 3/10; residuals -0.2, 1.8, -1.6
+    found = compute_clustered_ratio([(1, 4), (3, 4), (-1, 2)])  # 3/10; residuals -0.2, 1.8, -1.6
     assert found.value == pytest.approx(0.3)
-    assert found.error == pytest.approx(sqrt((0.04 + 3.24 + 2.56) * 3 / 2) / 10)
-    assert found.freedom == pytest.approx(100 / 36 - 1)
-    assert found.half == pytest.approx(stats.t.ppf(0.975, found.freedom) * found.error)
+    assert found.standard_error == pytest.approx(sqrt((0.04 + 3.24 + 2.56) * 3 / 2) / 10)
+    assert found.degrees_of_freedom == pytest.approx(100 / 36 - 1)
+    assert found.half_width == pytest.approx(
+        stats.t.ppf(0.975, found.degrees_of_freedom) * found.standard_error
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,8 +117,10 @@ def test_a_ratio_of_clusters_is_cochrans():
     ],
 )
 def test_clopper_pearson_of_published_tables(successes, n, low, high):
-    assert clopper_pearson(successes, n) == pytest.approx((low, high), abs=1e-4)
-    assert clopper_pearson(n - successes, n) == pytest.approx((1 - high, 1 - low), abs=1e-4)
+    assert compute_clopper_pearson_interval(successes, n) == pytest.approx((low, high), abs=1e-4)
+    assert compute_clopper_pearson_interval(n - successes, n) == pytest.approx(
+        (1 - high, 1 - low), abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,30 +135,30 @@ def test_clopper_pearson_of_published_tables(successes, n, low, high):
     ],
 )
 def test_few_authors_count_as_fewer_cases(authors, effective, student):
-    found = clustered_rate(authors)
+    found = compute_clustered_rate(authors)
     share, n = found.value, sum(m for _, m in authors)
     effective *= (1.95996 / student) ** 2
-    expected = clopper_pearson(share * effective, effective)
+    expected = compute_clopper_pearson_interval(share * effective, effective)
     assert (found.low, found.high) == pytest.approx(expected, abs=1e-3)
     assert (found.method, found.n, found.clusters) == ("korn-graubard", n, len(authors))
-    assert found.few_authors == (len(authors) < 10)
+    assert found.has_few_authors == (len(authors) < 10)
 
 
 def test_cases_that_stand_for_themselves_are_not_few_authors():
-    assert not rate(1, 2).few_authors
+    assert not compute_rate(1, 2).has_few_authors
 
 
 def test_round_rates_have_one_definition():
-    ann = Collected(10, 10, 6, 10, 8, 6, 5, 3)
-    bob = Collected(10, 10, 2, 10, 4, 4, 3, 1)
-    found = round_rates([ann, bob])
+    ann = CollectedCounts(10, 10, 6, 10, 8, 6, 5, 3)
+    bob = CollectedCounts(10, 10, 2, 10, 4, 4, 3, 1)
+    found = compute_round_rates([ann, bob])
     assert {name: (r.value, r.n) for name, r in found.items()} == {
         "mer": (8 / 20, 20),
         "vmer": (4 / 20, 20),
         "fooled_of_decided": (4 / 10, 10),
         "verified_of_judged": (8 / 12, 12),
     }
-    assert found == round_rates([bob, ann])
+    assert found == compute_round_rates([bob, ann])
     assert all(isinstance(r, Rate) and r.low <= r.value <= r.high for r in found.values())
 
 
@@ -160,31 +166,31 @@ def test_round_rates_have_one_definition():
     ("counts", "name", "reason"),
     [
         ([], "vmer", "no examples"),
-        ([Collected(5)], "mer", "outcome"),
-        ([Collected(5, judged=5, decided=5)], "vmer", "no target"),
-        ([Collected(5, with_model=5)], "vmer", "judged"),
-        ([Collected(5, with_model=5)], "verified_of_judged", "judged"),
-        ([Collected(5, with_model=5, judged=2)], "fooled_of_decided", "consensus"),
+        ([CollectedCounts(5)], "mer", "outcome"),
+        ([CollectedCounts(5, judged=5, decided=5)], "vmer", "no model"),
+        ([CollectedCounts(5, with_model=5)], "vmer", "judged"),
+        ([CollectedCounts(5, with_model=5)], "verified_of_judged", "judged"),
+        ([CollectedCounts(5, with_model=5, judged=2)], "fooled_of_decided", "consensus"),
     ],
 )
 def test_what_cannot_be_computed_says_why(counts, name, reason):
-    assert reason in round_rates(counts)[name].reason
+    assert reason in compute_round_rates(counts)[name].reason
 
 
-@pytest.mark.parametrize("decided", [0, LEAST_DECIDED - 1, LEAST_DECIDED])
+@pytest.mark.parametrize("decided", [0, MIN_DECIDED - 1, MIN_DECIDED])
 def test_a_vmer_waits_for_decisions(decided):
     """Else it would be 0 % while nothing is decided, and 100 % after the first one."""
-    authors = [Collected(1, with_model=1, judged=1, decided=n < decided) for n in range(20)]
-    rates = round_rates(authors)
+    authors = [CollectedCounts(1, with_model=1, judged=1, decided=n < decided) for n in range(20)]
+    rates = compute_round_rates(authors)
     for name in ("vmer", "fooled_of_decided"):
-        assert isinstance(rates[name], Undefined) == (decided < LEAST_DECIDED)
+        assert isinstance(rates[name], Undefined) == (decided < MIN_DECIDED)
     assert rates["verified_of_judged"].n == 20
 
 
 @pytest.mark.parametrize(("votes", "is_known"), [(2, False), (9, False), (10, True)])
 def test_the_gap_waits_for_votes(votes, is_known):
     """Two votes would make a gap of −50 points."""
-    found = human_and_model([Compared(1, n % 2, 1) for n in range(votes)])
+    found = compare_human_and_model([ComparedCounts(1, n % 2, 1) for n in range(votes)])
     assert {isinstance(rate, Rate) for rate in found.values()} == {is_known}
 
 
@@ -233,10 +239,12 @@ def test_nobody_agrees_with_themselves(counts):
 
 
 def test_votes_and_target_are_held_against_the_same():
-    assert compare((4, 1, 0), [True, False, False]) == Compared(5, 4, 5)
-    assert compare((4, 1, 0), [False, True, False]) == Compared(5, 4, 0)
-    assert compare((1, 0, 4), [True, True, None]) == Compared()  # the others cannot tell
-    assert compare((0, 4, 1), [None, True, None]) == Compared(5, 4, 5)
+    assert compare_votes((4, 1, 0), [True, False, False]) == ComparedCounts(5, 4, 5)
+    assert compare_votes((4, 1, 0), [False, True, False]) == ComparedCounts(5, 4, 0)
+    assert (
+        compare_votes((1, 0, 4), [True, True, None]) == ComparedCounts()
+    )  # the others cannot tell
+    assert compare_votes((0, 4, 1), [None, True, None]) == ComparedCounts(5, 4, 5)
 
 
 def test_a_target_that_is_one_more_person_has_no_gap():
@@ -245,8 +253,8 @@ def test_a_target_that_is_one_more_person_has_no_gap():
     for _ in range(1500):
         *votes, said = draw.choice(3, 6, p=(0.8, 0.15, 0.05)).tolist()
         counts = [votes.count(n) for n in range(3)]
-        authors.append(compare(counts, [said == n for n in range(3)]))
-    found = human_and_model(authors)
+        authors.append(compare_votes(counts, [said == n for n in range(3)]))
+    found = compare_human_and_model(authors)
     assert found["human_accuracy"].value == pytest.approx(0.8, abs=0.03)
     assert found["human_model_gap"].low < 0 < found["human_model_gap"].high
     assert found["human_model_gap"].high < 0.05
@@ -254,8 +262,8 @@ def test_a_target_that_is_one_more_person_has_no_gap():
 
 def test_the_gap_and_its_interval():
     draw = np.random.default_rng(7)
-    authors = [Compared(20, *map(int, draw.binomial(20, (0.9, 0.4)))) for _ in range(30)]
-    found = human_and_model(authors)
+    authors = [ComparedCounts(20, *map(int, draw.binomial(20, (0.9, 0.4)))) for _ in range(30)]
+    found = compare_human_and_model(authors)
     human, model, gap = found.values()
     assert list(found) == ["human_accuracy", "model_accuracy", "human_model_gap"]
     assert gap.value == pytest.approx(human.value - model.value)
@@ -263,23 +271,26 @@ def test_the_gap_and_its_interval():
     differences = np.array([(a.human - a.model) / 20 for a in authors])
     expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
     assert (gap.low, gap.high) == pytest.approx((expected.low, expected.high))
-    assert human_and_model([*authors[::-1], Compared()]) == found
+    assert compare_human_and_model([*authors[::-1], ComparedCounts()]) == found
 
 
 def test_the_gap_of_paired_answers_is_narrower_than_two_intervals():
-    authors = [Compared(10, n % 11, max(0, n % 11 - n % 2)) for n in range(40)]
-    human, model, gap = human_and_model(authors).values()
+    authors = [ComparedCounts(10, n % 11, max(0, n % 11 - n % 2)) for n in range(40)]
+    human, model, gap = compare_human_and_model(authors).values()
     assert gap.method == "student-by-author"
-    low, high = newcombe(human, model)
+    low, high = compute_newcombe_interval(human, model)
     assert low < gap.low < gap.value < gap.high < high
 
 
 @pytest.mark.parametrize(
     "authors",
-    [[Compared(10, 9, 9), Compared(5, 2, 2)] * 4, [Compared(9, 6, 0), Compared(2, 2, 0)] * 9],
+    [
+        [ComparedCounts(10, 9, 9), ComparedCounts(5, 2, 2)] * 4,
+        [ComparedCounts(9, 6, 0), ComparedCounts(2, 2, 0)] * 9,
+    ],
 )
 def test_the_gap_where_authors_do_not_differ(authors):
-    human, model, gap = human_and_model(authors).values()
+    human, model, gap = compare_human_and_model(authors).values()
     assert gap.method == "newcombe"
     # Newcombe 1998, method 10
     assert gap.value - gap.low == pytest.approx(
@@ -289,12 +300,12 @@ def test_the_gap_where_authors_do_not_differ(authors):
 
 
 def test_people_always_right_and_the_target_never():
-    alone = [Compared(1, 1, 0)] * 10
-    human, model, gap = human_and_model(alone).values()
+    alone = [ComparedCounts(1, 1, 0)] * 10
+    human, model, gap = compare_human_and_model(alone).values()
     assert (human.value, model.value, gap.value) == (1, 0, 1)
     assert gap.low == pytest.approx(1 - 2**0.5 * (1 - human.low))
 
 
 def test_without_comparable_votes_there_is_no_gap():
-    found = human_and_model([Compared(), Compared()])
+    found = compare_human_and_model([ComparedCounts(), ComparedCounts()])
     assert all(value.reason for value in found.values())

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Example, Report
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
 from tasks.permissions import EDITORS, OWNERS, READERS, REVIEWERS
@@ -85,7 +85,7 @@ def example_of(context, person, **inputs):
     return Example.objects.create(
         round=context.round,
         context=context,
-        annotator=annotator_of(person),
+        annotator=get_annotator(person),
         inputs=inputs,
         digest=os.urandom(8).hex(),
         outcome="fooled",
@@ -96,7 +96,9 @@ def fill(round, person):
     """One row of each model below a round."""
     context = ContextFactory(round=round, fields={"premise": SECRET_TEXT}, tag="hidden")
     batch = ContextBatch.objects.create(round=round, file_name="hidden.jsonl", imported_by=person)
-    report = Report.objects.create(annotator=annotator_of(person), context=context, reason="broken")
+    report = Report.objects.create(
+        annotator=get_annotator(person), context=context, reason="broken"
+    )
     example = example_of(context, person, hypothesis=SECRET_TEXT, label="neutral")
     about = {"example": example, "label": "neutral"}
     rows = {

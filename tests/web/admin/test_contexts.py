@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from annotation.models import Report
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.contexts import uploads
 from tasks.models import Context, ContextBatch, Round, TaskMember
 from tests.support.factories import (
@@ -144,7 +144,7 @@ def test_texts_of_sensitive_tasks_are_behind_a_click(boss, hate, alice):
     context = hate.contexts.get()
     example = example_of(context, alice, text="Send the Zorbians home.", label="hate")
     report = Report.objects.create(
-        annotator=annotator_of(alice), context=context, reason="other", comment="Zorbians again"
+        annotator=get_annotator(alice), context=context, reason="other", comment="Zorbians again"
     )
     pages = [
         *(

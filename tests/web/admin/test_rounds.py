@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment
 from core.accounts.models import LogEntry
-from core.accounts.services import annotator_of
+from core.accounts.services import get_annotator
 from tasks.admin.roles import EDITORS
 from tasks.models import Round, RoundTarget, TargetModel
 from tests.support.admin_forms import new_targets, round_form
@@ -90,7 +90,7 @@ def test_a_step_that_cannot_be_says_why(editor, nli, people):
 def test_closing_says_how_many_are_writing(editor, nli, alice):
     context = nli.contexts.first()
     Assignment.objects.create(
-        annotator=annotator_of(alice), round=nli, context=context, draft_saved_at=timezone.now()
+        annotator=get_annotator(alice), round=nli, context=context, draft_saved_at=timezone.now()
     )
     page = editor.get(change_url("tasks_round", nli))
     effect = next(one["effect"] for one in page.context["steps"] if one["state"] == "closed")

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from core.accounts.models import LogEntry
-from core.web.throttles import AN_HOUR
+from core.web.throttles import REQUESTS_PER_HOUR
 from tasks.config_changes import ROUND_OPENED
 from tasks.models import Round, Task, TaskMember
 from tests.web.admin.conftest import (
@@ -173,7 +173,7 @@ def test_members_are_named_by_address_and_logged(owner, people, bob, nli):
 
 
 def test_nobody_tries_addresses_without_end(owner, nli, monkeypatch):
-    monkeypatch.setitem(AN_HOUR, "members", 0)
+    monkeypatch.setitem(REQUESTS_PER_HOUR, "members", 0)
     page = save_task(owner, nli.task, **new_member(nli.task, "bob@example.com", "viewer"))
     assert members(page).errors[-1]
 

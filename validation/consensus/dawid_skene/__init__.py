@@ -1,1 +1,1 @@
-"""Dawid and Skene's model: whom to believe, and how probable each label is."""
+"""Dawid and Skene's model: how reliable each validator is, and how probable each label is."""

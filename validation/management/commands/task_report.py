@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tasks.management.named import get_round, task_of
+from tasks.management.lookups import get_round, get_task
 from validation.consensus.consensus import Policy
-from validation.statistics.counts import BY
-from validation.statistics.report import report_by, task_report
+from validation.statistics.counts import GROUPINGS
+from validation.statistics.report import build_grouped_report, build_task_report
 
 
 class Command(BaseCommand):
@@ -21,11 +21,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--policy", help="decide all votes by it instead, such as at-least:3; nothing is stored"
         )
-        parser.add_argument("--by", choices=BY, help="the same numbers for each part of a round")
+        parser.add_argument(
+            "--by", choices=GROUPINGS, help="the same numbers for each part of a round"
+        )
         parser.add_argument("--json", action="store_true", help="as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        task = task_of(options["code"])
+        task = get_task(options["code"])
         if options["round"] is None:
             rounds = list(task.rounds.select_related("task").order_by("number"))
         else:
@@ -34,15 +36,15 @@ class Command(BaseCommand):
             policy = Policy.parse(options["policy"]) if options["policy"] else None
         except ValueError as error:
             raise CommandError(f"--policy: {error}") from None
-        by = options["by"]
-        # A policy is tried in memory, where nothing is broken down.
-        if by and policy:
+        grouping = options["by"]
+        # A policy is replayed in memory, without a breakdown.
+        if grouping and policy:
             raise CommandError("--by tells what is stored; it does not go with --policy.")
         try:
             report = (
-                report_by(rounds, code=task.code, by=by)
-                if by
-                else task_report(rounds, code=task.code, policy=policy)
+                build_grouped_report(rounds, code=task.code, grouping=grouping)
+                if grouping
+                else build_task_report(rounds, code=task.code, policy=policy)
             )
         except ValueError as error:
             raise CommandError(f"--by: {error}") from None
@@ -52,14 +54,14 @@ class Command(BaseCommand):
         for round in (*report["rounds"], report["all"]):
             title = "All rounds" if round["round"] is None else f"Round {round['round']}"
             for numbers in round.get("parts", [round]):
-                self.stdout.write("\n".join(_lines(numbers, title, by)))
+                self.stdout.write("\n".join(_build_lines(numbers, title, grouping)))
 
 
-def _lines(numbers: dict[str, Any], title: str, by: str | None) -> list[str]:
+def _build_lines(numbers: dict[str, Any], title: str, grouping: str | None) -> list[str]:
     """Return one line per number, with its interval or the reason why it is missing."""
-    lines = ["", f"{title}, {by} {numbers[by] or 'unknown'}" if by else title]
+    lines = ["", f"{title}, {grouping} {numbers[grouping] or 'unknown'}" if grouping else title]
     for name, value in numbers.items():
-        if name in ("round", "notes", by):
+        if name in ("round", "notes", grouping):
             continue
         if value is None:
             value = f"– ({numbers['notes'][name]})"

@@ -1,4 +1,4 @@
-"""Delete what was only to be kept for so many days."""
+"""Delete data whose retention period is over."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,11 +14,13 @@ from dynabench.campaigns.retention_services import (
 
 
 class Command(BaseCommand):
-    help = "Delete what is kept for some days only, as docs/privacy.md and operators.md list it."
+    help = (
+        "Delete data whose retention period is over. docs/privacy.md and docs/operators.md list it."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the command's options."""
-        parser.add_argument("--dry-run", action="store_true", help="only say what is over")
+        parser.add_argument("--dry-run", action="store_true", help="show what would be deleted")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print what has passed its retention period, and delete it."""

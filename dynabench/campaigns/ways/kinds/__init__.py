@@ -1,6 +1,6 @@
-"""The ways into a campaign, a class each: a new class in a file here is a new way.
+"""The ways into a campaign, one class each. A new class in a file here is a new way.
 
-`dynabench.campaigns.ways.registry` says what each must bring (docs/extending.md).
+`dynabench.campaigns.ways.registry` says what a class must define (docs/extending.md).
 """
 
 from core.registry import import_modules

@@ -1,4 +1,4 @@
-"""Panels and laboratories that we have no adapter for."""
+"""The way for panels and laboratories that have no adapter of their own."""
 
 import re
 
@@ -8,10 +8,10 @@ from dynabench.campaigns.ways.panels import Panel
 from dynabench.campaigns.ways.registry import Way
 
 
-class Link(Way, name="link"):
-    """A link whose parameter `pid` holds any id."""
+class PanelLink(Way, name="link"):
+    """A way to recruit people by a link whose parameter `pid` is the panel's id of the person."""
 
-    title = _("a panel's link")
+    title = _("Panel link")
     place = 1
     panel = Panel("pid", re.compile(r"[A-Za-z0-9][\w.@:+=-]{0,99}", re.ASCII))
     placeholders = "?pid={{id}}"

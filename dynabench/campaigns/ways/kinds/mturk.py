@@ -1,4 +1,4 @@
-"""Mechanical Turk: its page frames ours and takes a form when a person has finished."""
+"""Mechanical Turk: it frames the site's pages, and people submit a form to it when they finish."""
 
 import re
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dynabench.campaigns.models import Campaign
 
 
-class OfMechanicalTurk(Way, name="mturk"):
-    """A task (HIT) at Mechanical Turk."""
+class MechanicalTurkTask(Way, name="mturk"):
+    """A way to recruit people by a task (HIT) at Mechanical Turk."""
 
     title = _("Mechanical Turk")
     place = 3
@@ -34,5 +34,5 @@ class OfMechanicalTurk(Way, name="mturk"):
     is_framed = True
 
     def connect(self, campaign: "Campaign", token: str) -> Api:
-        """Return the API of the requester's account."""
+        """Return the API client for the requester's account."""
         return MechanicalTurk(settings.MTURK_URL, token)

@@ -1,21 +1,21 @@
-"""People of this site: everybody with an account, or those whom the owner invites."""
+"""Ways for people of this site: everybody with an account, or people whom the owner invites."""
 
 from django.utils.translation import gettext_lazy as _
 
 from dynabench.campaigns.ways.registry import Way
 
 
-class Account(Way, name="account"):
-    """An account of this site; news tells people of the campaign."""
+class SiteAccounts(Way, name="account"):
+    """A way to recruit people with accounts on this site, who see the campaign in their news."""
 
-    title = _("accounts of this site")
+    title = _("Accounts on this site")
     place = 4
     takes_accounts = True
 
 
-class Invitation(Way, name="invitation"):
-    """An invitation by mail, or in the news of an account."""
+class EmailInvitations(Way, name="invitation"):
+    """A way to recruit people whom the owner invites by email or in their account's news."""
 
-    title = _("invitations by mail")
+    title = _("Email invitations")
     place = 5
     invites = True

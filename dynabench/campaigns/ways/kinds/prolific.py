@@ -1,4 +1,4 @@
-"""Prolific: people come by the study's link and leave with one of its codes."""
+"""Prolific: people arrive by the study's link and leave with one of its codes."""
 
 import re
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 DONE_URL = "https://app.prolific.com/submissions/complete?cc={code}"
 
 
-class OfProlific(Way, name="prolific"):
-    """A study at Prolific."""
+class ProlificStudy(Way, name="prolific"):
+    """A way to recruit people through a study on Prolific."""
 
     title = _("Prolific")
     place = 2
@@ -40,6 +40,6 @@ class OfProlific(Way, name="prolific"):
     pays_parts_as_bonus = True
 
     def connect(self, campaign: "Campaign", token: str) -> Api:
-        """Return the API of the researcher's study."""
+        """Return the API client for the campaign's study."""
         hosts = settings.PANEL_PRIVATE_HOSTS
         return Prolific(settings.PROLIFIC_URL, token, campaign.study, campaign.currency, hosts)

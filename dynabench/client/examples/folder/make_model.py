@@ -1,7 +1,7 @@
-"""Save a small model with random weights that fits the task, into the folder `model`.
+"""Save a small model with random weights that fits the task, in the folder `model`.
 
-It shows what a model's folder needs. Put your own model in its place: what is said below about
-labels, tokenizer and save_pretrained holds for every model of transformers.
+It shows what a model's folder needs. Replace it with your own model: the comments about labels,
+the tokenizer and save_pretrained apply to every model of transformers.
 """
 
 import json
@@ -22,25 +22,25 @@ from transformers import (
 )
 
 HERE = Path(__file__).parent
-LENGTH = 512  # tokens that the model reads at most
-MARKS = {
+MAX_TOKENS = 512  # tokens that the model reads at most
+SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
     "cls_token": "[CLS]",
     "sep_token": "[SEP]",
 }
-"""What the model knows them as; their ids are 0 to 3."""
-PICTURES = {
+"""The special tokens by their names in the tokenizer. Their ids are 0 to 3."""
+PICTURE_MODELS = {
     "visual-question-answering": (ViltConfig, ViltForQuestionAnswering),
     "image-classification": (ViTConfig, ViTForImageClassification),
 }
-"""Models that look at pictures, by the task's kind."""
+"""The configuration and class of models for pictures, by the task's kind."""
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
     """Train a byte-pair tokenizer on a few texts.
 
-    It encodes unknown texts as single bytes.
+    The tokenizer encodes unknown texts as single bytes.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
@@ -48,7 +48,7 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=2000,
-        special_tokens=list(MARKS.values()),
+        special_tokens=list(SPECIAL_TOKENS.values()),
         initial_alphabet=alphabet,
         show_progress=False,
     )
@@ -60,9 +60,9 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        model_max_length=LENGTH,
+        model_max_length=MAX_TOKENS,
         model_input_names=["input_ids", "attention_mask", "token_type_ids"],
-        **MARKS,
+        **SPECIAL_TOKENS,
     )
 
 
@@ -80,17 +80,17 @@ def main() -> None:
     if labels:
         options["id2label"] = dict(enumerate(labels))
         options["label2id"] = {label: number for number, label in enumerate(labels)}
-    if task["kind"] in PICTURES:
+    if task["kind"] in PICTURE_MODELS:
         options |= {"image_size": 64, "patch_size": 16}
     text_head = BertForSequenceClassification if labels else BertForQuestionAnswering
-    config_class, head = PICTURES.get(task["kind"], (BertConfig, text_head))
+    config_class, head = PICTURE_MODELS.get(task["kind"], (BertConfig, text_head))
     config = config_class(
         vocab_size=len(tokenizer),
         hidden_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=128,
-        max_position_embeddings=LENGTH,
+        max_position_embeddings=MAX_TOKENS,
         initializer_range=0.5,
         **options,
     )

@@ -1,4 +1,4 @@
-"""Answer the examples of a file of JSON lines, one JSON line each, on standard output."""
+"""Answer the examples in a file of JSON lines, and print one JSON line per example."""
 
 import json
 import sys

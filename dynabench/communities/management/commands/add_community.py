@@ -1,24 +1,29 @@
-"""Switch on a community that comes ready."""
+"""Add a ready-made community."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from core.web.refusals import as_command_error
+from core.web.refusals import raise_as_command_error
 from dynabench.communities.ready_services import add_ready_community, read_ready_communities
 from tasks.services import find_account
 
 
 class Command(BaseCommand):
-    help = "Add a ready community with its tasks; docs/communities.md. Again it adds what lacks."
+    help = (
+        "Add a ready-made community with its tasks (docs/communities.md). Running it again adds "
+        "only missing parts."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the command's options."""
         parser.add_argument("name", choices=sorted(read_ready_communities()))
-        parser.add_argument("--owner", metavar="EMAIL", help="who owns it and the tasks it makes")
+        parser.add_argument(
+            "--owner", metavar="EMAIL", help="owner of the community and of the tasks it creates"
+        )
 
-    @as_command_error()
+    @raise_as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
         """Add the community, and print its address and its tasks."""
         owner = find_account(options["owner"]) if options["owner"] else None

@@ -1,4 +1,4 @@
-"""The log of the site since a day, one JSON object a line, for an archive of audit records."""
+"""Print the site's log since a given day, one JSON object per line, for an archive."""
 
 import json
 from argparse import ArgumentParser
@@ -14,34 +14,38 @@ from core.accounts.models import LogEntry
 
 
 class Command(BaseCommand):
-    help = "Print the site's log and the admin's, oldest first, as JSON lines."
+    help = "Print the logs of the site and the admin as JSON lines, oldest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--since", type=date.fromisoformat, required=True, help="2026-01-31")
-        parser.add_argument("--person", help="only what this e-mail address did or was done to")
-        parser.add_argument("--action", default="", help="only actions that begin so: token.")
+        parser.add_argument("--person", help="only entries by or about this email address")
+        parser.add_argument(
+            "--action",
+            default="",
+            help="only actions that begin with this text, for example token.",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         since = datetime.combine(options["since"], time.min, UTC)
         entries = LogEntry.objects.filter(created_at__gte=since)
         entries = entries.filter(action__startswith=options["action"]).select_related("actor")
-        admins = AdminLogEntry.objects.filter(action_time__gte=since).select_related("user")
+        admin_entries = AdminLogEntry.objects.filter(action_time__gte=since).select_related("user")
         if email := options["person"]:
             entries = entries.filter(Q(actor__email__iexact=email) | Q(data__user__iexact=email))
-            admins = admins.filter(user__email__iexact=email)
+            admin_entries = admin_entries.filter(user__email__iexact=email)
         if options["action"]:  # Django's log has no actions of ours
-            admins = admins.none()
+            admin_entries = admin_entries.none()
         for entry in entries.order_by("pk").iterator():
             actor_email = None  # the platform, a command or a deleted account
             if entry.actor:
                 actor_email = entry.actor.email
-            self._tell(
+            self._write_entry(
                 entry.created_at, actor_email, entry.action, entry.target, entry.task, entry.data
             )
-        for admin_entry in admins.order_by("pk").iterator():
+        for admin_entry in admin_entries.order_by("pk").iterator():
             action = f"admin.{admin_entry.get_action_flag_display().lower()}"
             data = {"message": admin_entry.get_change_message()}
-            self._tell(
+            self._write_entry(
                 admin_entry.action_time,
                 admin_entry.user.email,
                 action,
@@ -50,11 +54,17 @@ class Command(BaseCommand):
                 data,
             )
 
-    def _tell(
-        self, at: datetime, actor_email: str | None, action: str, target: str, task: str, data: Any
+    def _write_entry(
+        self,
+        time: datetime,
+        actor_email: str | None,
+        action: str,
+        target: str,
+        task: str,
+        data: Any,
     ) -> None:
         row = {
-            "at": at,
+            "at": time,
             "who": actor_email,
             "action": action,
             "target": target,

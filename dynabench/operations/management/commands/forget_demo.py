@@ -8,9 +8,9 @@ from dynabench.operations.demo.forget import count_real_people, delete_demo_task
 
 
 class Command(BaseCommand):
-    help = "Delete what manage.py demo made, and what real people did in its task."
+    help = "Delete the task of manage.py demo, including work by real people."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if people := count_real_people():
-            self.stderr.write(f"What {people} real people wrote or judged there goes with it.")
-        self.stdout.write(f"The demo is gone: {delete_demo_task()} examples.")
+            self.stderr.write(f"This also deletes the work of {people} real people.")
+        self.stdout.write(f"Demo deleted: {delete_demo_task()} examples.")

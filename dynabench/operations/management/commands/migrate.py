@@ -1,11 +1,12 @@
-"""Django's own command, with the garbage collector at rest and without keeping people waiting.
+"""Django's own command, without garbage collection and without keeping people waiting.
 
-A migration makes thousands of classes that live as long as the next ones: looking through them
-again and again took two fifths of its time. All migrations from nothing on take 0.5 GB so.
+A migration creates thousands of classes that live until the next one. The garbage collector took
+two fifths of the migrations' time to search them again and again. Without it, all migrations take
+0.5 GB.
 
-On PostgreSQL whoever comes after a migration that waits for a table waits as well, and two that
-wait for each other cost somebody a request. So it gives up soon, lets them through, and tries
-again: each migration is a transaction, and those before it stay.
+On PostgreSQL, while a migration waits for a table, later queries of that table wait, too. A
+deadlock with a migration makes a request fail. So the command soon gives up, lets other queries
+run, and tries again. Each migration is a transaction, and finished ones stay.
 """
 
 import gc
@@ -21,20 +22,20 @@ from django.core.management.commands import migrate
 from django.db import Error, OperationalError, connections
 from django.db.migrations.state import ModelState, ProjectState
 
-LOCK_MS = 500  # less than the second after which PostgreSQL ends one of two
+LOCK_TIMEOUT_MS = 500  # less than the second after which PostgreSQL ends one of two
 MAX_TRIES = 60
 RETRY_SECONDS = 1.0
 LOCK_ERROR_CODES = {"55P03", "40P01"}
-"""PostgreSQL's codes of a lock that could not be had, and of two that wait for each other."""
+"""PostgreSQL's codes for a lock timeout and for a deadlock."""
 
 states: Any = ProjectState
-_add_model = ProjectState.add_model
+_original_add_model = ProjectState.add_model
 
 
-def keep_private(database: Path) -> None:
+def make_private(database: Path) -> None:
     """Create SQLite's file readable by its owner only, or remove other users' access to it.
 
-    Its journal gets the same mode. Does nothing if we own neither the file nor the folder.
+    The journal gets the same mode. Does nothing if this user owns neither the file nor the folder.
     """
     with suppress(OSError):
         os.close(os.open(database, os.O_CREAT | os.O_RDWR, mode=0o600))
@@ -45,20 +46,20 @@ def keep_private(database: Path) -> None:
 def skip_related_models() -> Iterator[None]:
     """Patch Django so that adding a model does not render all related models again.
 
-    Rendering them took two fifths of the time. No model refers to a new one yet, and the models
-    that it refers to learn of it.
+    Rendering them took two fifths of the time. Rendering is not needed: no model refers to a new
+    one yet, and the models that the new one refers to are updated.
     """
-    states.add_model = _add_without_related
+    states.add_model = _add_model_without_related
     try:
         yield
     finally:
-        states.add_model = _add_model
+        states.add_model = _original_add_model
 
 
-def _add_without_related(state: ProjectState, model: ModelState) -> None:
+def _add_model_without_related(state: ProjectState, model: ModelState) -> None:
     # Without it `add_model` only notes the model and renders nothing.
     apps = state.__dict__.pop("apps", None)  # which Django keeps there once it has made them
-    _add_model(state, model)
+    _original_add_model(state, model)
     if apps is not None:
         apps.render_multiple([model])
         state.__dict__["apps"] = apps
@@ -70,21 +71,21 @@ class Command(migrate.Command):
         gc.disable()
         database = connections[options["database"]]
         if database.vendor == "sqlite":
-            keep_private(Path(str(database.settings_dict["NAME"])))
+            make_private(Path(str(database.settings_dict["NAME"])))
         try:
             with skip_related_models():
                 if database.vendor == "postgresql":
-                    self._gently(*args, **options)
+                    self._migrate_gently(*args, **options)
                 else:
                     super().handle(*args, **options)
         finally:
             gc.enable()
 
-    def _gently(self, *args: Any, **options: Any) -> None:
+    def _migrate_gently(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
         with connection.cursor() as cursor:
             # For this session, and reset below: `setup` goes on with the connection.
-            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_MS}ms"])
+            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_TIMEOUT_MS}ms"])
         try:
             for tries_left in reversed(range(MAX_TRIES)):
                 try:
@@ -96,7 +97,7 @@ class Command(migrate.Command):
                         or not tries_left
                     ):
                         raise
-                    self.stdout.write("A table is in use; again.")
+                    self.stdout.write("A table is in use. Trying again.")
                     time.sleep(RETRY_SECONDS)
         finally:
             with suppress(Error), connection.cursor() as cursor:  # it may be what failed

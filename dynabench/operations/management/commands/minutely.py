@@ -1,15 +1,15 @@
-"""The periodic work once, for cron: where no qcluster runs, or as a second guard."""
+"""Run the periodic jobs once, for cron: where no qcluster runs, or as a second safeguard."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from core.jobs.periodic import do_what_is_due
+from core.jobs.periodic import run_due_jobs
 
 
 class Command(BaseCommand):
-    help = "Do what the site does each minute and each day, unless it was done within that time."
+    help = "Run the site's minutely and daily jobs that are due."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if failed := do_what_is_due():
-            raise CommandError(f"Failed, as the log says: {', '.join(failed)}.")
+        if failed := run_due_jobs():
+            raise CommandError(f"These jobs failed (see the log): {', '.join(failed)}.")

@@ -1,7 +1,7 @@
-"""The queue's workers, in the place of django-q2's command of the same name.
+"""The queue's workers, in place of django-q2's command of the same name.
 
-Its workers share locks, and one that is killed takes them with it: then all others wait forever
-(docs/architecture.md, "The queue"). Ours share nothing.
+The workers of django-q2 share locks. If one is killed while it holds a lock, all others wait
+forever (docs/architecture.md, "The queue"). These workers share nothing.
 """
 
 import gc
@@ -17,13 +17,13 @@ from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections, connection, connections
 
 from core.jobs import queue
-from core.jobs.keeper import is_at_work, keep, must_end, pause
-from core.jobs.periodic import do_what_is_due
-from core.jobs.services import noted
-from core.telemetry.tracing import span, traced
+from core.jobs.keeper import announce_job, must_end, pause, supervise_processes
+from core.jobs.periodic import run_due_jobs
+from core.jobs.services import record_job_success
+from core.telemetry.tracing import open_span, trace_service
 from dynabench.operations.soundness.health import check_schema
 from evaluation.jobs import sweep_all
-from evaluation.submissions.practice.serve import note_this_host
+from evaluation.submissions.practice.serve import record_this_host
 
 MESSAGES_PER_PROCESS = 20  # that a worker answers before a fresh one takes its place
 POLL_SECONDS = 1.0
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Do the jobs of the queue until Ctrl-C; it replaces workers that die or hang."
+    help = "Run the jobs of the queue until Ctrl-C. Replaces workers that crash or hang."
 
     def handle(self, *args: Any, **options: Any) -> None:
         # A deployment may start workers before its migrations have ended.
@@ -46,13 +46,15 @@ class Command(BaseCommand):
         connections.close_all()  # none is shared with the processes
         import_module("scipy.special")  # sooner or later each would load a copy of its own
         gc.freeze()  # collecting garbage would copy every page that the processes share
-        workers = range(1, settings.Q_CLUSTER["workers"] + 1)
-        practice = range(1, settings.PRACTICE_MODELS + 1)
-        processes: dict[str, Callable[[], None]] = {f"worker {n}": answer_messages for n in workers}
+        worker_numbers = range(1, settings.Q_CLUSTER["workers"] + 1)
+        practice_numbers = range(1, settings.PRACTICE_MODELS + 1)
+        processes: dict[str, Callable[[], None]] = {
+            f"worker {n}": answer_messages for n in worker_numbers
+        }
         # A process of its own, so that no long job keeps it waiting.
         processes["minutely"] = run_scheduled_jobs
-        processes |= {f"practice {n}": serve_practice for n in practice}
-        keep({"sweeper": sweep_often} | processes, GRACE_SECONDS)
+        processes |= {f"practice {n}": serve_practice for n in practice_numbers}
+        supervise_processes({"sweeper": sweep_often} | processes, GRACE_SECONDS)
 
 
 def is_migrated() -> bool:
@@ -67,45 +69,45 @@ def is_migrated() -> bool:
 
 
 def serve_practice() -> None:
-    """Answer the messages for practice models, and record that this machine does so."""
+    """Answer the messages for practice models, and record that this machine serves them."""
 
-    def take() -> str | None:
-        note_this_host()
-        return queue.take_message(is_apart=True)
+    def take_practice_message() -> str | None:
+        record_this_host()
+        return queue.take_message(is_practice=True)
 
-    answer_messages(take)
+    answer_messages(take_practice_message)
 
 
-def answer_messages(take: Callable[[], str | None] = queue.take_message) -> None:
-    """Answer messages one after the other until this process should be replaced by a new one.
+def answer_messages(take_message: Callable[[], str | None] = queue.take_message) -> None:
+    """Answer messages one after another until a new process should replace this one.
 
-    take: returns the next message of the queue, or None.
+    take_message: returns the next message of the queue, or None.
     """
-    with traced("dynabench-queue") if settings.HAS_TRACES else nullcontext():
+    with trace_service("dynabench-queue") if settings.HAS_TRACES else nullcontext():
         for _ in range(MESSAGES_PER_PROCESS):
             # Nobody is told of new messages: each worker looks once a second.
-            while (message := run_patiently(take)) is None:
+            while (message := run_patiently(take_message)) is None:
                 if not pause(POLL_SECONDS):
                     return
-            is_at_work()
-            with span("answer message"):
-                queue.answer(message)
+            announce_job()
+            with open_span("answer message"):
+                queue.run_message(message)
             if must_end():
                 return
 
 
 def sweep_often() -> None:
-    """Sweep the rows at regular intervals, even if no message arrives."""
+    """Call `sweep` at regular intervals, even if no message arrives."""
     while not must_end():
-        is_at_work()
+        announce_job()
         run_patiently(sweep)
         pause(SWEEP_SECONDS)
 
 
 def sweep() -> None:
-    """Release the leases of dead workers, and enqueue waiting jobs."""
+    """Release the leases of dead workers, and enqueue jobs that wait."""
     try:
-        with noted("sweep"):
+        with record_job_success("sweep"):
             sweep_all()
     except Error:  # the database is away: `run_patiently` waits for it
         raise
@@ -119,16 +121,16 @@ def run_scheduled_jobs() -> None:
     Runs outside the workers, because evaluations may occupy all of them for an hour.
     """
     while not must_end():
-        run_patiently(do_what_is_due)
+        run_patiently(run_due_jobs)
         pause(MINUTE_SECONDS)
 
 
-def run_patiently(ask: Callable[[], T]) -> T | None:
-    """Return the result of `ask`, or None after a pause if the database does not answer."""
+def run_patiently(query: Callable[[], T]) -> T | None:
+    """Return the result of `query`, or None after a pause if the database does not answer."""
     # As Django does before each request: a connection may be too old, or broken.
     close_old_connections()
     try:
-        return ask()
+        return query()
     except Error as error:
         logger.warning("The database is awaited: %s", str(error).strip())
         connection.close()

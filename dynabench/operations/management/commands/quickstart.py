@@ -1,4 +1,4 @@
-"""The whole loop on one machine with one command: set up what is missing, then run everything."""
+"""Set up what is missing and run the whole site on one machine, with one command."""
 
 import fcntl
 import logging
@@ -24,8 +24,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from core.accounts.models import User, confirm_address
-from core.web.outages import FULL, outage_of
-from dynabench.operations.demo.server import is_taken
+from core.web.outages import FULL_PATTERN, find_outage
+from dynabench.operations.demo.server import is_port_taken
 from dynabench.operations.demo.services import request_demo
 from dynabench.operations.management.installing import (
     LANGUAGE_MODEL,
@@ -33,35 +33,39 @@ from dynabench.operations.management.installing import (
     install,
     open_round,
 )
-from evaluation.training.starters import CODES
-from tasks.models import SIMULATED, Round, Task, TaskMember
-from tasks.rounds.loop import get_loop
+from evaluation.training.starters import STARTER_CODES
+from tasks.models import SIMULATED_TASK_CODE, Round, Task, TaskMember
+from tasks.rounds.loop import list_targets_in_loop
 
 ROLES = ("admin", "owner", "annotator", "validator")
 MANAGE_COMMAND = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-FIRST_STEP = "First: sign in as annotator@example.com, choose a task and fool its model.\n"
+FIRST_STEP = "Start here: sign in as annotator@example.com, choose a task and fool its model.\n"
 READY_SECONDS = 120
 STOP_SECONDS = 15
 LOG_BYTES = 20_000_000
 MAX_PORTS = 100
-"""Ports that are tried for a model server."""
+"""The number of ports to try for the model server."""
 LOADING_STATUSES = (0, HTTPStatus.SERVICE_UNAVAILABLE)
-"""What is said of a model that is being loaded; 0: too much at work to say so."""
+"""The statuses of a model that is being loaded. 0 means that the server is too busy to respond."""
 
 logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Set up what is missing and run web, queue worker and model server until Ctrl-C."
+    help = "Set up the site and run its web server, queue worker and model server until Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--setup-only", action="store_true", help="set up, do not run")
-        parser.add_argument("--demo", action="store_true", help="fill a task with simulated people")
+        parser.add_argument(
+            "--setup-only", action="store_true", help="set up the site without running it"
+        )
+        parser.add_argument(
+            "--demo", action="store_true", help="fill a task with the work of simulated people"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(
-                number, stop_by_signal
+                signal_number, stop_by_signal
             )  # `finally` below stops the processes, whichever it is
         try:
             with nullcontext() if options["setup_only"] else hold_run_lock():
@@ -73,21 +77,21 @@ class Command(BaseCommand):
         except Exception as error:
             if not is_disk_full(error):
                 raise
-            room = f"The disk of {settings.HOME} is full. Free some space and start again."
-            raise CommandError(room) from None
+            message = f"The disk of {settings.HOME} is full. Free some space, then start again."
+            raise CommandError(message) from None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._unprepared: dict[Round, list[str]] = {}
+        self._waiting_rounds: dict[Round, list[str]] = {}
 
     def _run(self, *, setup_only: bool, demo: bool) -> None:
         port = settings.PORT
         if not setup_only:
             # Before anything is set up, which takes a minute.
-            refuse_taken("PORT", "127.0.0.1", port)
+            check_port_is_free("PORT", "127.0.0.1", port)
         self._choose_model_port(is_setup=setup_only)
         install(self.stdout.write)
-        self._accounts()
+        self._make_accounts()
         if setup_only and not find_first_rounds():
             return
         processes = Processes(port, only_models=setup_only)
@@ -101,83 +105,91 @@ class Command(BaseCommand):
                 return
             self.stdout.write(f"\nDynabench is at http://localhost:{port}/  (Ctrl-C stops it)")
             self.stdout.write(FIRST_STEP)
-            if demo and not Task.objects.filter(code=SIMULATED).exists():
+            if demo and not Task.objects.filter(code=SIMULATED_TASK_CODE).exists():
                 request_demo(None)
-                self.stdout.write(f"It fills as you watch: http://localhost:{port}/t/{SIMULATED}/")
-            processes.watch(self._open_prepared)
+                self.stdout.write(
+                    f"Watch the demo fill up: http://localhost:{port}/t/{SIMULATED_TASK_CODE}/"
+                )
+            processes.watch(self._open_loaded_rounds)
         finally:
             processes.stop()
 
     def _choose_model_port(self, *, is_setup: bool) -> None:
         """Move the model server to a free port if the default port is taken and none is configured.
 
-        So a second site can start on the same machine. is_setup: nothing keeps running, so a
-        configured address may be taken. Raises CommandError.
+        This allows a second site to start on the same machine. is_setup: whether the command only
+        sets up the site; then the configured address may be in use. Raises CommandError.
         """
-        models = urlsplit(settings.MODEL_SERVER_URL)
-        host, port = models.hostname or "127.0.0.1", models.port or 80
+        model_url = urlsplit(settings.MODEL_SERVER_URL)
+        host, port = model_url.hostname or "127.0.0.1", model_url.port or 80
         if os.environ.get("MODEL_SERVER_URL"):
             if not is_setup:
-                refuse_taken("MODEL_SERVER_URL", host, port)
-        elif is_taken(host, port):
+                check_port_is_free("MODEL_SERVER_URL", host, port)
+        elif is_port_taken(host, port):
             url = f"http://{host}:{find_free_port(host, port)}"
             # The programs that are started here read it from their environment.
             settings.MODEL_SERVER_URL = os.environ["MODEL_SERVER_URL"] = url
             self.stdout.write(
-                f"Port {port} is taken, so the model server runs at {url}. For other commands of "
-                f"this site: export MODEL_SERVER_URL={url}"
+                f"Port {port} is in use, so the model server runs at {url}. For other "
+                f"commands of this site, run: export MODEL_SERVER_URL={url}"
             )
 
     def _open_rounds(self) -> None:
-        """Open the first rounds that were never opened.
+        """Open the first rounds that were never opened, or note those to open later.
 
-        A round whose target does not answer stays ready.
+        A round waits until its language model is loaded. If its target does not answer, it stays
+        ready.
         """
         for round in find_first_rounds():
-            targets = [target.name for target in get_loop(round) if target.source == LANGUAGE_MODEL]
-            self._unprepared[round] = [build_health_url(name) for name in targets]
-        self._open_prepared()
-        for round in self._unprepared:
-            self.stdout.write(f"{round} opens when its language model is prepared.")
+            targets = [
+                target.name
+                for target in list_targets_in_loop(round)
+                if target.source == LANGUAGE_MODEL
+            ]
+            self._waiting_rounds[round] = [build_health_url(name) for name in targets]
+        self._open_loaded_rounds()
+        for round in self._waiting_rounds:
+            self.stdout.write(f"{round} opens as soon as its language model is ready.")
 
-    def _open_prepared(self) -> None:
+    def _open_loaded_rounds(self) -> None:
         """Open the rounds whose models have finished loading."""
-        for round, urls in list(self._unprepared.items()):  # a copy, as entries go
+        for round, urls in list(self._waiting_rounds.items()):  # a copy, as entries go
             if any(fetch_status(url) in LOADING_STATUSES for url in urls):
                 continue
-            del self._unprepared[round]
+            del self._waiting_rounds[round]
             open_round(round, self.stdout.write)
 
-    def _accounts(self) -> None:
-        """Create one account per role.
+    def _make_accounts(self) -> None:
+        """Create one account per role, if there are no accounts.
 
-        Prints passwords once and stores them where only we can read.
+        The passwords are printed once and stored in a file that only this user can read.
         """
         if User.objects.exists():
             return
-        file = settings.HOME / "demo-accounts.txt"
+        accounts_path = settings.HOME / "demo-accounts.txt"
         lines = []
         for role in ROLES:
             password = secrets.token_urlsafe(9)
-            make = User.objects.create_user
+            create_user = User.objects.create_user
             if role == "admin":
-                make = User.objects.create_superuser
-            user = make(f"{role}@example.com", password)
+                create_user = User.objects.create_superuser
+            user = create_user(f"{role}@example.com", password)
             confirm_address(user)
             lines.append(f"{user.email:24} {password}")
             if role == "owner":
                 for task in Task.objects.all():
                     TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
-        file.touch(mode=0o600)  # before it has any content
-        file.write_text("\n".join(lines) + "\n")
-        self.stdout.write("\nAccounts (also in " + str(file) + "):")
+        accounts_path.touch(mode=0o600)  # before it has any content
+        accounts_path.write_text("\n".join(lines) + "\n")
+        self.stdout.write("\nAccounts (also in " + str(accounts_path) + "):")
         self.stdout.write("\n".join(f"  {line}" for line in lines))
 
 
 class Processes:
     """The web server, queue worker and model server, each in a process group of its own.
 
-    Ctrl-C therefore reaches only this command, which asks each main process to stop.
+    Creating an instance starts them. Ctrl-C reaches only this command, which then asks each main
+    process to stop.
     """
 
     def __init__(self, port: int, *, only_models: bool = False) -> None:
@@ -217,22 +229,25 @@ class Processes:
             )
 
     def wait_until_ready(self) -> None:
-        """Wait until the web and model servers answer. Raises CommandError with the log to read."""
+        """Wait until the web and model servers respond. Raises CommandError that names the log."""
         deadline = time.monotonic() + READY_SECONDS
         for name, url in self.urls.items():
             # While it waits it looks whether the process still lives.
-            if not self._has_come(url, lambda status: status == HTTPStatus.OK, deadline):
+            if not self._wait_for_status(url, lambda status: status == HTTPStatus.OK, deadline):
                 raise CommandError(f"{name} did not start; see {self.logs}/{name}.log.")
 
     def wait_until_loaded(self) -> None:
         """Wait until all starters are loaded, or until that takes too long."""
         deadline = time.monotonic() + READY_SECONDS
-        for code in CODES:
+        for code in STARTER_CODES:
             url = build_health_url(f"starter-{code}")
-            self._has_come(url, lambda status: status not in LOADING_STATUSES, deadline)
+            self._wait_for_status(url, lambda status: status not in LOADING_STATUSES, deadline)
 
-    def _has_come(self, url: str, is_wanted: Callable[[int], bool], deadline: float) -> bool:
-        """Return whether the URL responds with a wanted status before the deadline."""
+    def _wait_for_status(self, url: str, is_wanted: Callable[[int], bool], deadline: float) -> bool:
+        """Wait until the URL responds with a wanted status; return False if the deadline passes.
+
+        Raises CommandError if the web or model server ends.
+        """
         while not is_wanted(fetch_status(url)):
             self._check_alive()
             if time.monotonic() > deadline:
@@ -240,26 +255,26 @@ class Processes:
             time.sleep(0.2)
         return True
 
-    def watch(self, meanwhile: Callable[[], None]) -> None:
-        """Watch the processes forever.
+    def watch(self, do_meanwhile: Callable[[], None]) -> None:
+        """Watch the processes until the web or model server ends; never returns.
 
-        Raises CommandError if the web or model server ends by itself.
-        meanwhile: called every second.
+        Restarts the queue worker if it ends, and rotates the logs. do_meanwhile: a function that is
+        called about every second. Raises CommandError if the web or model server ends.
         """
         while True:
-            meanwhile()
+            do_meanwhile()
             for name in self.running:
                 rotate_log(self.logs / f"{name}.log")
-            self._look_after_queue()
+            self._restart_dead_queue()
             self._check_alive()
             time.sleep(1)
 
-    def _look_after_queue(self) -> None:
-        """Restart the queue worker if it was killed. It recovers from everything else by itself."""
+    def _restart_dead_queue(self) -> None:
+        """Restart the queue worker if it was killed. It recovers from other failures by itself."""
         # Web and models are watched by `_check_alive`, and end the command.
         code = self.running["queue"].poll()
         if code is not None:
-            logger.warning("The queue ended with %s and is started again", code)
+            logger.warning("The queue ended with %s and is being restarted", code)
             self._start("queue")
 
     def _check_alive(self) -> None:
@@ -270,7 +285,7 @@ class Processes:
                 raise CommandError(f"{name} ended with {process.returncode}; see {log}.")
 
     def stop(self) -> None:
-        """Ask every main process to end, and kill those that do not."""
+        """Ask every main process to stop, and kill the ones that do not stop."""
         for process in self.running.values():
             process.terminate()
         deadline = time.monotonic() + STOP_SECONDS
@@ -294,9 +309,10 @@ def rotate_log(log: Path) -> None:
 
 @contextmanager
 def hold_run_lock() -> Iterator[None]:
-    """Hold the lock of the home folder, so that only one `./run` uses it. Raises CommandError.
+    """Hold the home folder's lock during the block. Raises CommandError if it is taken.
 
-    The operating system releases the lock even if the command is killed.
+    Only one `./run` may use a home folder. The operating system releases the lock even if the
+    command is killed.
     """
     # Opened without emptying it: it may name the process that holds the lock.
     with (settings.HOME / "run.lock").open("a+") as file:
@@ -317,27 +333,28 @@ def hold_run_lock() -> Iterator[None]:
 def is_disk_full(error: BaseException) -> bool:
     """Return whether the error was caused by a full disk.
 
-    Rust libraries say so only in the message.
+    Libraries written in Rust only say so in the message.
     """
-    outage = outage_of(error)
+    outage = find_outage(error)
     is_ours = outage is not None and outage.status == HTTPStatus.INSUFFICIENT_STORAGE
-    return is_ours or FULL.search(str(error)) is not None
+    return is_ours or FULL_PATTERN.search(str(error)) is not None
 
 
-def refuse_taken(variable: str, host: str, port: int) -> None:
-    """Raise CommandError if another program listens at the address, or if only root may."""
-    if is_taken(host, port):
+def check_port_is_free(variable: str, host: str, port: int) -> None:
+    """Raise CommandError if the address is in use, or only root may listen there."""
+    if is_port_taken(host, port):
         raise CommandError(
-            f"Something runs at {host}:{port} already. Stop it, or set {variable} to another."
+            f"{host}:{port} is already in use. Stop the program there, or set {variable} "
+            "to another one."
         )
     try:
-        with socket.socket() as trial:
+        with socket.socket() as probe:
             # As servers do, so that a port whose last connection just ended counts as free.
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind((host, port))
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
     except PermissionError:
         raise CommandError(
-            f"Only root may open port {port}. Set {variable} to another, such as 8000."
+            f"Only root may open port {port}. Set {variable} to another one, such as 8000."
         ) from None
     except OSError:  # an address of another machine, whose server is asked there
         return
@@ -346,7 +363,7 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
 def find_free_port(host: str, port: int) -> int:
     """Return the first free port after `port`. Raises CommandError."""
     for candidate in range(port + 1, port + MAX_PORTS):
-        if not is_taken(host, candidate):
+        if not is_port_taken(host, candidate):
             return candidate
     raise CommandError(f"No port from {port} to {port + MAX_PORTS - 1} is free at {host}.")
 
@@ -365,5 +382,5 @@ def fetch_status(url: str) -> int:
 
 
 def stop_by_signal(number: int, frame: FrameType | None) -> None:
-    """Stop everything on SIGINT or SIGTERM."""
+    """Raise KeyboardInterrupt, so that SIGINT or SIGTERM stops everything."""
     raise KeyboardInterrupt

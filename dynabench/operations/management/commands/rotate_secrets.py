@@ -1,25 +1,28 @@
-"""Encrypt stored secrets again after a new SECRET_KEY, so that the former one may go."""
+"""Encrypt stored secrets with a new SECRET_KEY, so that the former key can be dropped."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from core.accounts.sealed import sealed_columns
-from core.data.encryption import Unreadable, rotated
+from core.accounts.sealed import iterate_sealed_columns
+from core.data.encryption import UnreadableSecret, rotate_token
 from dynabench.campaigns.place_services import renew_hashes
 
 
 class Command(BaseCommand):
-    help = "Encrypt stored secrets again with SECRET_KEY; SECRET_KEY_FALLBACKS may be empty then."
+    help = (
+        "Encrypt all stored secrets with the current SECRET_KEY. Then you can empty "
+        "SECRET_KEY_FALLBACKS."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         renewed_count, unreadable = 0, []
-        for model, field in sealed_columns():
+        for model, field in iterate_sealed_columns():
             rows = model._default_manager.exclude(**{field: ""})
             for pk, old_value in rows.values_list("pk", field):
                 try:
-                    new_value = rotated(old_value)
-                except Unreadable:
+                    new_value = rotate_token(old_value)
+                except UnreadableSecret:
                     unreadable.append(f"{model._meta.verbose_name} {pk}")
                     continue
                 # A row that was changed since it was read has the new key already.
@@ -27,6 +30,8 @@ class Command(BaseCommand):
                     **{field: new_value}
                 )
         renew_hashes()
-        self.stdout.write(f"{renewed_count} secrets are encrypted with the new key.")
+        self.stdout.write(f"{renewed_count} secrets encrypted with the new key.")
         if unreadable:
-            raise CommandError(f"No key reads: {', '.join(unreadable)}. Enter these secrets again.")
+            raise CommandError(
+                f"No key can decrypt: {', '.join(unreadable)}. Enter these secrets again."
+            )

@@ -1,4 +1,4 @@
-"""Remove the texts of people who have left. Run it once a day."""
+"""Erase the texts of people who have left. Run it once a day."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from dynabench.people.deletion.services import purge_deleted
 class Command(BaseCommand):
     """The command `manage.py purge_deleted`, which finishes interrupted account deletions."""
 
-    help = "Remove the texts of people whose account was deleted. Run it once a day."
+    help = "Delete the texts of people whose account was deleted. Run once a day."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(f"{purge_deleted()} examples emptied.")

@@ -1,4 +1,4 @@
-"""Answers as JSON lines on stdout, all else on stderr.
+"""Answer examples as JSON lines on stdout; write everything else to stderr.
 
 Run as `python3 -m evaluation.isolation.sandbox.harness`.
 """
@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import BinaryIO
 
-from evaluation.contract import PLAN, REST
+from evaluation.contract import PLAN_PART, REST_PART
 from serving.errors import ServingError
 
-from .answering import answer_batches, each_answer, read_examples
+from .answering import answer_batches, read_examples, stream_answers
 from .arguments import STDIN, read_command_line
-from .batches import Example, planned
+from .batches import Example, iterate_plan_lines
 from .loading import load_classifier, load_writer
-from .singles import timed
-from .writing import each_text, read_prompts, texts
+from .singles import time_single_examples
+from .writing import read_prompts, stream_texts, write_texts
 
 
 def main() -> int:
@@ -30,22 +30,22 @@ def main() -> int:
     source = options.input
     if source == STDIN:
         source = 0
-    # Answers go to a copy of standard output, which then becomes standard error: what a library
-    # prints must not get between the answers.
+    # Answers go to a copy of standard output, which then becomes standard error. Output of
+    # libraries must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as output_file, open(source, "rb") as lines:
         os.dup2(2, 1)
         try:
-            for answer in _answered(options, lines):
+            for answer in _iterate_answers(options, lines):
                 output_file.write(answer)
-                output_file.flush()  # who watches sees progress, and measures the pace
+                output_file.flush()  # so that the watching process sees progress and pace
         except ServingError as error:
             print(" ".join(str(error).split()), file=sys.stderr)  # the last line is shown
             return 1
     return 0
 
 
-def _answered(options: Namespace, lines: BinaryIO) -> Iterator[bytes]:
-    """Yield lines of answers, or of texts for a language model, then the time of single examples.
+def _iterate_answers(options: Namespace, lines: BinaryIO) -> Iterator[bytes]:
+    """Yield lines of answers, or of texts for a language model, then a line with single times.
 
     Raises ServingError.
     """
@@ -53,40 +53,42 @@ def _answered(options: Namespace, lines: BinaryIO) -> Iterator[bytes]:
     if options.max_tokens:
         writer = load_writer(options)
         if reads_stdin:
-            yield from each_text(lines, writer)
+            yield from stream_texts(lines, writer)
         else:
             prompts = list(read_prompts(lines, writer))
-            yield from _whole_or_shard(options.part, prompts, partial(texts, writer=writer))
+            yield from _answer_set_or_shard(
+                options.part, prompts, partial(write_texts, writer=writer)
+            )
         return
     model = load_classifier(options)
     if reads_stdin:
-        yield from each_answer(lines, model)
+        yield from stream_answers(lines, model)
     else:
-        answer = partial(
+        answer_examples = partial(
             answer_batches, codec=model.codec, backend=model.backend, workers=model.workers
         )
         examples = list(read_examples(lines, model.codec))
-        yield from _whole_or_shard(options.part, examples, answer)
+        yield from _answer_set_or_shard(options.part, examples, answer_examples)
 
 
-def _whole_or_shard(
-    shard: str | None,
+def _answer_set_or_shard(
+    shard_part: str | None,
     examples: Sequence[Example],
-    answer: Callable[[Sequence[Example]], Iterator[bytes]],
+    answer_examples: Callable[[Sequence[Example]], Iterator[bytes]],
 ) -> Iterator[bytes]:
-    """Yield the answers to all examples, then the time of single ones.
+    """Yield the answers to all examples, then a line with the times of single examples.
 
-    shard: PLAN yields only the batches, REST only the answers.
+    shard_part: PLAN_PART yields only the batches, REST_PART only the answers, None everything.
     """
-    if shard == PLAN:
-        yield from planned(examples)
+    if shard_part == PLAN_PART:
+        yield from iterate_plan_lines(examples)
         return
-    yield from answer(examples)
-    if shard != REST:
-        yield from timed(examples, lambda example: answer([example]))
+    yield from answer_examples(examples)
+    if shard_part != REST_PART:
+        yield from time_single_examples(examples, lambda example: answer_examples([example]))
 
 
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    os._exit(code)  # tidying up behind torch would take a second
+    os._exit(code)  # a normal exit with torch would take a second

@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.contract import PLAN, REST, Runnable
+from evaluation.contract import PLAN_PART, REST_PART, Runnable
 
 STDIN = "-"
-"""In place of a file of examples: each is answered as it comes, until standard input ends."""
-PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
+"""The path that means standard input. Each example is then answered as soon as it arrives."""
+PORTS = {"dynalab": 8080, "dynabench2": 80}  # ports of their own images
 
 
-def command_line(
+def build_command_line(
     model: Runnable, *, folder: str, inputs: str, threads: int, lora: str = ""
 ) -> list[str]:
     """Return the harness's arguments for a model.
@@ -28,15 +28,15 @@ def command_line(
     arguments += [f"--label={label}" for label in model.labels or ()]
     if lora:
         arguments.append(f"--lora={lora}")
-    if model.writing:
-        arguments.append(f"--max-tokens={model.writing.max_tokens}")
-        arguments += [f"--stop={text}" for text in model.writing.stop]
+    if model.writing_settings:
+        arguments.append(f"--max-tokens={model.writing_settings.max_tokens}")
+        arguments += [f"--stop={text}" for text in model.writing_settings.stop]
     if model.part:
         arguments.append(f"--part={model.part}")
     return arguments
 
 
-def shim_command(
+def build_shim_command(
     model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
 ) -> tuple[list[str], list[str]]:
     """Return the entrypoint and command that run our shim in an image built for Dynabench.
@@ -53,7 +53,7 @@ def shim_command(
 
 
 def read_command_line(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse arguments as made by `command_line`; by default those of this process."""
+    """Parse arguments made by `build_command_line`. arguments: None for this process's own."""
     parser = argparse.ArgumentParser(
         prog="evaluation.isolation.sandbox.harness",
         description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",
@@ -67,7 +67,9 @@ def read_command_line(arguments: Sequence[str] | None = None) -> argparse.Namesp
     )
     parser.add_argument("--label", action="append", help="what it may answer; none for spans")
     parser.add_argument("--max-tokens", type=int, help="it writes texts of so many tokens at most")
-    parser.add_argument("--part", choices=[PLAN, REST], help="of a set that is cut into shards")
+    parser.add_argument(
+        "--part", choices=[PLAN_PART, REST_PART], help="of a set that is cut into shards"
+    )
     parser.add_argument("--lora", help="the folder of an adapter that is added to the weights")
     parser.add_argument("--stop", action="append", default=[], help="text before which it stops")
     return parser.parse_args(arguments)

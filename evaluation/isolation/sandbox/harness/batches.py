@@ -1,10 +1,10 @@
-"""The batches of examples that go through the model together. Pure."""
+"""Group the examples that go through the model together into batches. Pure."""
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-BATCH_TOKENS = 1024  # padded; more gains nothing on a CPU
+BATCH_TOKENS = 1024  # including padding; more does not help on a CPU
 BATCH_PIECES = 64
 
 
@@ -16,13 +16,13 @@ class Example(NamedTuple):
 
     size: int
     pieces: int
-    texts: tuple[str, ...]  # of the model's fields, in order
+    texts: tuple[str, ...]  # texts of the model's fields, in order
     id: str
     batch: int = 0
 
 
-def pieces_at_once(size: int) -> int:
-    """Return how many encodings of this size fit in one call of the model."""
+def count_fitting_pieces(size: int) -> int:
+    """Return how many encodings of `size` tokens fit in one call of the model; at least 1."""
     return max(1, min(BATCH_PIECES, BATCH_TOKENS // size))
 
 
@@ -35,9 +35,9 @@ def make_batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
     """
     batch: list[Example] = []
     pieces = 0
-    # By size, then texts: the id comes last, and equal texts have equal answers.
+    # By size, then texts, so that equal texts get equal answers; ids come last.
     for example in sorted(examples, reverse=True):
-        is_full = batch and pieces + example.pieces > pieces_at_once(batch[0].size)
+        is_full = batch and pieces + example.pieces > count_fitting_pieces(batch[0].size)
         if is_full or (batch and example.batch != batch[0].batch):
             yield batch
             batch, pieces = [], 0
@@ -47,7 +47,7 @@ def make_batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
         yield batch
 
 
-def planned(examples: Sequence[Example]) -> Iterator[bytes]:
+def iterate_plan_lines(examples: Sequence[Example]) -> Iterator[bytes]:
     """Yield one line per batch with the ids of its examples."""
     for batch in make_batches(examples):
         yield json.dumps({"batch": [example.id for example in batch]}).encode() + b"\n"

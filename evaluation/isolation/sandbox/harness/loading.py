@@ -1,4 +1,4 @@
-"""The loading of a model for the harness."""
+"""Load a model for the harness."""
 
 import os
 from argparse import Namespace
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.text.words import spelled
-from serving.backends import Backend, TorchBackend, read_model, settled_model
+from core.text.words import order_labels_by_names
+from serving.backends import Backend, TorchBackend, load_model_and_filling, load_transformers_model
 from serving.codecs import Codec
 from serving.errors import MisconfiguredError
-from serving.spec import WRITES, ModelFolder, ModelSpec, find_weights, open_folder
-from serving.tokens import codec_of
+from serving.spec import TEXT_GENERATION, ModelFolder, ModelSpec, find_weights, open_folder
+from serving.tokens import build_codec
 
-from .lora import merge
+from .lora import merge_adapter
 from .writing import Writer
 
 
@@ -38,43 +38,43 @@ def load_classifier(options: Namespace) -> Model:
         )
     )
     if (folder.labels is None) != (options.label is None):
-        answer = "a span"
+        expected_answer = "a span"
         if options.label:
-            answer = f"one of {', '.join(options.label)}"
+            expected_answer = f"one of {', '.join(options.label)}"
         raise MisconfiguredError(
-            f"The model is of the kind {folder.kind}, but the task wants {answer}."
+            f"The model is of the kind {folder.kind}, but the task wants {expected_answer}."
         )
-    labels = folder.labels and _as_the_task(folder.labels, options.label)
+    labels = folder.labels and _spell_labels_as_task(folder.labels, options.label)
     folder = replace(folder, labels=labels)
-    prepare()
+    import_libraries()
     spec = ModelSpec("The model", options.model, backend="torch")
-    model, tokens = settled_model(spec, folder)
+    model, tokens = load_model_and_filling(spec, folder)
     backend = TorchBackend(model, tokens)
-    return Model(codec_of(folder, tokens), backend, min(options.threads, backend.workers))
+    return Model(build_codec(folder, tokens), backend, min(options.threads, backend.workers))
 
 
 def load_writer(options: Namespace) -> Writer:
     """Load a folder's language model, which uses all threads. Raises MisconfiguredError."""
-    prepare()
+    import_libraries()
     import torch
     from transformers import AutoTokenizer
 
     spec = ModelSpec("The model", options.model, backend="torch")
     path, weights = find_weights(spec)
-    folder = ModelFolder(path, weights, WRITES, ("messages",), "text", None, None)
-    # An adapter may come with a tokenizer of its own, with the turns that it was trained on.
+    folder = ModelFolder(path, weights, TEXT_GENERATION, ("messages",), "text", None, None)
+    # An adapter may have its own tokenizer, with the chat template of its training.
     tokenizer_folder = path
     if options.lora and (Path(options.lora) / "tokenizer_config.json").is_file():
         tokenizer_folder = Path(options.lora)
-    how = {"local_files_only": True, "trust_remote_code": False, "padding_side": "left"}
+    loading_options = {"local_files_only": True, "trust_remote_code": False, "padding_side": "left"}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder, **how)
-    except Exception as error:  # transformers raises many kinds
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder, **loading_options)
+    except Exception as error:  # transformers raises many kinds of errors
         raise MisconfiguredError(f"Its tokenizer cannot be loaded: {error}") from error
     torch.set_num_threads(options.threads)
-    model = read_model(spec, folder, torch.float32).eval()
+    model = load_transformers_model(spec, folder, torch.float32).eval()
     if options.lora:
-        merge(model, Path(options.lora))
+        merge_adapter(model, Path(options.lora))
     if not tokenizer.chat_template:
         raise MisconfiguredError("No tokenizer, the adapter's or the base's, has a chat template.")
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
@@ -82,12 +82,12 @@ def load_writer(options: Namespace) -> Writer:
     return Writer(model, tokenizer, options.max_tokens, options.stop)
 
 
-def _as_the_task(labels: Sequence[str], task_labels: Sequence[str]) -> tuple[str, ...]:
+def _spell_labels_as_task(labels: Sequence[str], task_labels: Sequence[str]) -> tuple[str, ...]:
     """Return the model's labels in their order, in the task's spelling.
 
     Raises MisconfiguredError if they are not the task's labels.
     """
-    task_spelling = spelled(labels, task_labels)
+    task_spelling = order_labels_by_names(labels, task_labels)
     if task_spelling is None:
         names = ", ".join(map(str, labels))
         raise MisconfiguredError(
@@ -98,7 +98,7 @@ def _as_the_task(labels: Sequence[str], task_labels: Sequence[str]) -> tuple[str
     return task_spelling
 
 
-def prepare() -> None:
+def import_libraries() -> None:
     """Import the libraries needed for loading, without their progress messages.
 
     Each of our threads has its own core, so OpenMP gets only one thread.
@@ -111,7 +111,7 @@ def prepare() -> None:
     logging.set_verbosity_error()
 
 
-if __name__ == "__main__":  # while the image is built: compiles what a start will import
-    prepare()
+if __name__ == "__main__":  # run during the image build: compiles what a start imports
+    import_libraries()
     from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: F401
     from transformers.models.bert import modeling_bert  # noqa: F401

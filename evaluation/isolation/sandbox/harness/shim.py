@@ -1,12 +1,12 @@
-"""Asks a model that was built for Dynabench, inside its own container: lines in, lines out.
+"""Ask a model that was built for Dynabench, inside its own container: lines in, lines out.
 
-Mounted into images of others, so: standard library only, and Python from 3.6 on.
+Mounted into other people's images, so: standard library only, and Python from 3.6 on.
 
     python3 shim.py dynalab    PORT INPUT OUTPUT COMMAND…    POST /invocations, one example a call
     python3 shim.py dynabench2 PORT INPUT OUTPUT COMMAND…    POST /model/batch_evaluation, or single
 
-With - as INPUT each example on standard input is asked as it comes.
-COMMAND is the image's own. It is started, asked on loopback about every example and ended.
+With - as INPUT, each example on standard input is asked as it arrives.
+COMMAND is the image's own. It is started, asked about every example over loopback, and stopped.
 OUTPUT is the field that is answered.
 """
 
@@ -18,33 +18,33 @@ import sys
 import time
 from typing import Any, BinaryIO, Dict, Iterator, List, Sequence, Tuple
 
-BATCH = 32
-SINGLE_2, BATCH_2 = "/model/single_evaluation", "/model/batch_evaluation"
+BATCH_EXAMPLES = 32
+SINGLE_ROUTE, BATCH_ROUTE = "/model/single_evaluation", "/model/batch_evaluation"
 Json = Dict[str, Any]
 
 
-class Failed(Exception):
+class ModelFailed(Exception):
     """Raised when a model gives no usable answer. The message says why."""
 
 
 class Server:
-    """The image's own server."""
+    """The server that the image's own command runs, as a process of this container."""
 
     def __init__(self, command: Sequence[str], port: int) -> None:
         self.port = port
-        # One connection for all examples: opening one for each would be part of the pace.
+        # One connection for all examples, because opening one for each would slow the pace.
         self.connection = http.client.HTTPConnection("127.0.0.1", port)
-        # What it prints must not get between the answers, and the examples are not for it to read.
+        # Its output must not get between the answers, and it must not read the examples.
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
     def wait(self) -> None:
-        """Wait until the server listens. Raises Failed if it ends first.
+        """Wait until the server listens. Raises ModelFailed if it ends first.
 
         The sandbox stops a server that never listens.
         """
         while True:
             if self.process.poll() is not None:
-                raise Failed(
+                raise ModelFailed(
                     "The image's command ended with code {} before it listened on port {}.".format(
                         self.process.returncode, self.port
                     )
@@ -56,7 +56,7 @@ class Server:
                 time.sleep(0.1)
 
     def post(self, path: str, value: Json) -> Any:
-        """Return the server's JSON answer; None if it has no such route. Raises Failed."""
+        """Return the server's JSON answer; None if it has no such route. Raises ModelFailed."""
         try:
             status, body = self._send(path, value)
         except (http.client.HTTPException, OSError):  # an idle connection may have been closed
@@ -64,15 +64,15 @@ class Server:
             try:
                 status, body = self._send(path, value)
             except (http.client.HTTPException, OSError) as error:
-                raise Failed("{} broke off: {!r}.".format(path, error)) from None
+                raise ModelFailed("{} broke off: {!r}.".format(path, error)) from None
         if status in (404, 405):
             return None
         if status != 200:
-            raise Failed("{} answered with status {}.".format(path, status))
+            raise ModelFailed("{} answered with status {}.".format(path, status))
         try:
             return json.loads(body.decode("utf-8-sig"))
         except ValueError:
-            raise Failed("{} answered something that is not JSON.".format(path)) from None
+            raise ModelFailed("{} answered something that is not JSON.".format(path)) from None
 
     def _send(self, path: str, value: Json) -> Tuple[int, bytes]:
         body = json.dumps(value).encode()
@@ -81,43 +81,51 @@ class Server:
         return reply.status, reply.read()
 
 
-def dynalab(server: Server, examples: List[Json]) -> List[Any]:
-    """Return the answers of a TorchServe handler, which accepts one example per call."""
+def ask_dynalab(server: Server, examples: List[Json]) -> List[Any]:
+    """Return the answers of a TorchServe handler, which accepts one example per call.
+
+    Raises ModelFailed.
+    """
     answers = []
     for example in examples:
         answer = server.post("/invocations", dict(example["inputs"], uid=example["id"]))
         if isinstance(answer, dict) and answer.get("id", example["id"]) != example["id"]:
-            raise Failed("The answer's id is not the uid of the example.")
+            raise ModelFailed("The answer's id is not the uid of the example.")
         answers.append(answer)
     return answers
 
 
-def dynabench2(server: Server, examples: List[Json]) -> List[Any]:
-    """Return the answers of Dynabench 2.0's batch route, or of its single route if it has none."""
+def ask_dynabench2(server: Server, examples: List[Json]) -> List[Any]:
+    """Return the answers of Dynabench 2.0's batch route, or of its single route if it has none.
+
+    Raises ModelFailed.
+    """
     samples = [example["inputs"] for example in examples]
-    answers = server.post(BATCH_2, {"dataset_samples": samples})
+    answers = server.post(BATCH_ROUTE, {"dataset_samples": samples})
     if answers is None:
-        return [server.post(SINGLE_2, sample) for sample in samples]
+        return [server.post(SINGLE_ROUTE, sample) for sample in samples]
     if not isinstance(answers, list) or len(answers) != len(samples):
-        raise Failed("{} must answer a list of {} predictions.".format(BATCH_2, len(samples)))
+        raise ModelFailed(
+            "{} must answer a list of {} predictions.".format(BATCH_ROUTE, len(samples))
+        )
     return answers
 
 
-def line(example: Json, answer: Any, output: str) -> bytes:
+def format_line(example: Json, answer: Any, output: str) -> bytes:
     """Return the output line for an answer.
 
-    Divides probabilities by their sum, as Dynabench did. Raises Failed.
+    Divides probabilities by their sum, as Dynabench did. Raises ModelFailed.
     """
     if not isinstance(answer, dict) or output not in answer:
-        raise Failed("An answer must be an object with the field {!r}.".format(output))
+        raise ModelFailed("An answer must be an object with the field {!r}.".format(output))
     fields = {name: answer[name] for name in (output, "start", "end") if name in answer}
     prob = answer.get("prob")
     if prob is not None:
         try:
             total = sum(prob.values())
-            prob = {label: share / total for label, share in prob.items()}
+            prob = {label: value / total for label, value in prob.items()}
         except (AttributeError, TypeError, ZeroDivisionError):
-            raise Failed("prob must hold a number for each label, not all 0.") from None
+            raise ModelFailed("prob must hold a number for each label, not all 0.") from None
     return json.dumps({"id": example["id"], "output": fields, "prob": prob}).encode() + b"\n"
 
 
@@ -140,20 +148,20 @@ def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> in
 
     In that case the last line of stderr says why.
     """
-    ask = {"dynalab": dynalab, "dynabench2": dynabench2}[adapter]
+    ask = {"dynalab": ask_dynalab, "dynabench2": ask_dynabench2}[adapter]
     server = Server(command, int(port))
     try:
         server.wait()
-        source, size = inputs, BATCH  # type: Any, int
+        source, size = inputs, BATCH_EXAMPLES  # type: Any, int
         if inputs == "-":  # each example waits for its answer
             source, size = 0, 1
         with open(source, "rb") as lines:
             for examples in read_batches(lines, size):
                 answers = ask(server, examples)
                 for example, answer in zip(examples, answers):
-                    sys.stdout.buffer.write(line(example, answer, output))
+                    sys.stdout.buffer.write(format_line(example, answer, output))
                 sys.stdout.buffer.flush()
-    except Failed as error:
+    except ModelFailed as error:
         print(error, file=sys.stderr)
         return 1
     finally:

@@ -1,4 +1,4 @@
-"""The time of single examples, measured once all are answered and the model is warm."""
+"""Measure the time of single examples, after all are answered and the model is warm."""
 
 import json
 import time
@@ -7,31 +7,31 @@ from itertools import islice
 
 from .batches import Example
 
-EXAMPLES, SECONDS = 40, 10.0  # so many are asked, as far as there is time
-LEAST = 10  # fewer tell nothing
-KEY = "single_seconds"
-"""Of the line after the answers."""
+MAX_SINGLES, MAX_SECONDS = 40, 10.0  # at most this many examples, within this time
+MIN_SINGLES = 10  # fewer are not informative
+SECONDS_KEY = "single_seconds"
+"""The key of the line after the answers, which contains the measured seconds."""
 
 
-def timed(
+def time_single_examples(
     examples: Sequence[Example],
     answer: Callable[[Example], Iterable[bytes]],
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[bytes]:
     """Yield a line with the seconds that each of the first examples took alone.
 
-    Yields nothing for fewer than LEAST examples. Examples come in random order. Their answers are
-    discarded.
+    Yields nothing if fewer than MIN_SINGLES examples were timed within MAX_SECONDS. Examples come
+    in random order. Their answers are discarded.
     """
-    if len(examples) < LEAST:
+    if len(examples) < MIN_SINGLES:
         return
-    seconds_of_each, end = list[float](), clock() + SECONDS
-    for example in islice(examples, EXAMPLES):
+    measured_seconds, deadline = list[float](), clock() + MAX_SECONDS
+    for example in islice(examples, MAX_SINGLES):
         started_at = clock()
-        if started_at > end:
+        if started_at > deadline:
             break
         for _ in answer(example):
-            pass  # a generator does its work only when it is read
-        seconds_of_each.append(round(clock() - started_at, 6))
-    if len(seconds_of_each) >= LEAST:
-        yield json.dumps({KEY: seconds_of_each}).encode() + b"\n"
+            pass  # a generator runs only when it is read
+        measured_seconds.append(round(clock() - started_at, 6))
+    if len(measured_seconds) >= MIN_SINGLES:
+        yield json.dumps({SECONDS_KEY: measured_seconds}).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""From lines of messages to lines of texts, by a language model that writes greedily."""
+"""Turn lines of messages into lines of texts, with a language model that decodes greedily."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from serving.errors import BadRequestError, ServingError
-from serving.generation.system_text import Messages, render_whole
+from serving.generation.system_text import Messages, render_with_system_text
 
 from .batches import Example, make_batches
 
-STOP_TOKENS = 160  # in which the longest text to stop at lies, whatever its letters
+STOP_TOKENS = 160  # enough for the longest stop text, whatever its letters
 
 
 class Writer:
@@ -25,37 +25,41 @@ class Writer:
     def __init__(self, model: Any, tokenizer: Any, max_tokens: int, stop: Sequence[str]) -> None:
         from transformers import GenerationConfig
 
-        self._model, self._tokenizer, self._stop = model, tokenizer, list(stop)
-        self._room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-        self._ends = _ends(model, tokenizer)
+        self._model, self._tokenizer, self._stop_texts = model, tokenizer, list(stop)
+        self._context_tokens = getattr(
+            model.config.get_text_config(), "max_position_embeddings", None
+        )
+        self._end_tokens = _find_end_tokens(model, tokenizer)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
         self._generation = GenerationConfig(
             do_sample=False,
             max_new_tokens=max_tokens,
-            eos_token_id=sorted(self._ends) or None,
+            eos_token_id=sorted(self._end_tokens) or None,
             pad_token_id=tokenizer.pad_token_id,
         )
-        model.generation_config = GenerationConfig()  # that of the folder may ask for anything
+        model.generation_config = GenerationConfig()  # the folder's own may contain anything
 
-    def prompt(self, messages: Messages) -> str:
+    def build_prompt(self, messages: Messages) -> str:
         """Return the prompt for the messages, made with the tokenizer's chat template.
 
         Special tokens in messages are broken up, so that no text can end a turn or begin another.
-        If the template drops or refuses a system message, it is put before the first question.
-        Raises BadRequestError.
+        If the template drops or refuses a system message, that message is put before the first
+        question. Raises BadRequestError.
         """
-        turns = [{**turn, "content": self._harmless(turn["content"])} for turn in messages]
+        turns = [
+            {**turn, "content": self._break_special_tokens(turn["content"])} for turn in messages
+        ]
         try:
-            return render_whole(self._rendered, turns)
-        except Exception as error:  # whatever a template may do
+            return render_with_system_text(self._render, turns)
+        except Exception as error:  # any error that a template may cause
             raise BadRequestError(f"the chat template takes no such messages ({error}).") from None
 
-    def _rendered(self, turns: Messages) -> str:
-        how = {"tokenize": False, "add_generation_prompt": True}
-        return str(self._tokenizer.apply_chat_template(list(turns), **how))
+    def _render(self, turns: Messages) -> str:
+        template_options = {"tokenize": False, "add_generation_prompt": True}
+        return str(self._tokenizer.apply_chat_template(list(turns), **template_options))
 
-    def _harmless(self, text: str) -> str:
+    def _break_special_tokens(self, text: str) -> str:
         """Return the text with its special tokens broken up.
 
         Otherwise a text could end its turn and begin another.
@@ -65,11 +69,16 @@ class Writer:
                 text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
-    def size(self, prompt: str) -> int:
-        """Return the number of a prompt's tokens. Raises BadRequestError if they leave no room."""
+    def count_tokens(self, prompt: str) -> int:
+        """Return the number of a prompt's tokens.
+
+        Raises BadRequestError if they leave no room for an answer.
+        """
         size = len(self._tokenizer(prompt, add_special_tokens=False)["input_ids"])
-        if self._room and size >= self._room:
-            raise BadRequestError(f"it has {size} tokens, but the model reads {self._room}.")
+        if self._context_tokens and size >= self._context_tokens:
+            raise BadRequestError(
+                f"it has {size} tokens, but the model reads {self._context_tokens}."
+            )
         return size
 
     def write(self, prompts: Sequence[str]) -> list[dict[str, Any]]:
@@ -83,65 +92,79 @@ class Writer:
         encoding = self._tokenizer(
             list(prompts), add_special_tokens=False, padding=True, return_tensors="pt"
         )
-        size = encoding["input_ids"].shape[1]
-        generation, chances = copy(self._generation), _Chances()
-        if self._room:
-            generation.max_new_tokens = min(generation.max_new_tokens, self._room - size)
+        prompt_size = encoding["input_ids"].shape[1]
+        generation, recorder = copy(self._generation), _LogprobRecorder()
+        if self._context_tokens:
+            generation.max_new_tokens = min(
+                generation.max_new_tokens, self._context_tokens - prompt_size
+            )
         with torch.inference_mode():
             sequences = self._model.generate(
                 input_ids=encoding["input_ids"],
                 attention_mask=encoding["attention_mask"],
                 generation_config=generation,
-                logits_processor=LogitsProcessorList([chances]),
-                stopping_criteria=StoppingCriteriaList([partial(self._stops, size)]),
+                logits_processor=LogitsProcessorList([recorder]),
+                stopping_criteria=StoppingCriteriaList(
+                    [partial(self._find_stopped_rows, prompt_size)]
+                ),
             )
         sizes = encoding["attention_mask"].sum(1).tolist()
-        new_tokens, logs_of_each = sequences[:, size:].tolist(), zip(*chances.steps, strict=True)
-        rows = zip(new_tokens, logs_of_each, sizes, strict=True)
-        return [self._text_of(tokens, logs, size) for tokens, logs, size in rows]
+        new_tokens, logprobs_by_row = (
+            sequences[:, prompt_size:].tolist(),
+            zip(*recorder.steps, strict=True),
+        )
+        rows = zip(new_tokens, logprobs_by_row, sizes, strict=True)
+        return [
+            self._build_result(tokens, logprobs, prompt_size)
+            for tokens, logprobs, prompt_size in rows
+        ]
 
-    def _stops(self, size: int, tokens: Any, scores: Any, **more: Any) -> Any:
+    def _find_stopped_rows(
+        self, size: int, tokens: Any, scores: Any, **extra_arguments: Any
+    ) -> Any:
         """Return which rows contain a stop text after the prompt, whose length is `size` tokens."""
-        # Only the end is decoded, at each step: a text to stop at lies in the newest tokens.
+        # Each step decodes only the end, because a stop text is in the newest tokens.
         last_tokens = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
-        has_stop = []
+        are_stopped = []
         for row in last_tokens.tolist():
-            end = self._text(row)
-            has_stop.append(any(stop in end for stop in self._stop))
-        return last_tokens.new_tensor(has_stop).bool()
+            end = self._get_text(row)
+            are_stopped.append(any(stop in end for stop in self._stop_texts))
+        return last_tokens.new_tensor(are_stopped).bool()
 
-    def _text(self, tokens: list[int]) -> str:
+    def _get_text(self, tokens: list[int]) -> str:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
 
-    def _text_of(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
+    def _build_result(
+        self, tokens: list[int], logprobs: Sequence[float], size: int
+    ) -> dict[str, Any]:
         """Return one row's result, as `write` describes it. Tokens after the end are padding."""
-        end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
+        end = next((index for index, token in enumerate(tokens) if token in self._end_tokens), None)
         own_tokens = tokens[:end]  # all of them without an end
-        text = self._text(own_tokens)
-        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
+        text = self._get_text(own_tokens)
+        positions = [position for stop in self._stop_texts if (position := text.find(stop)) >= 0]
         finish, token_count = "length", len(own_tokens)
         if end is not None:
-            # The token that ends it was written, too.
+            # The end token was generated too.
             finish, token_count = "stop", len(own_tokens) + 1
-        if places:
-            text = text[: min(places)]
-            finish, token_count = "stop", len(self._until(own_tokens))
+        if positions:
+            text = text[: min(positions)]
+            finish, token_count = "stop", len(self._cut_at_stop(own_tokens))
         return {
             "text": text,
             "finish": finish,
             "tokens": [size, token_count],
-            "logprob": round(sum(logs[:token_count]), 4),
+            "logprob": round(sum(logprobs[:token_count]), 4),
         }
 
-    def _until(self, tokens: list[int]) -> list[int]:
+    def _cut_at_stop(self, tokens: list[int]) -> list[int]:
         """Return the tokens up to and including the one that completes a stop text."""
         for count in range(1, len(tokens)):
-            if any(stop in self._text(tokens[:count]) for stop in self._stop):
+            if any(stop in self._get_text(tokens[:count]) for stop in self._stop_texts):
                 return tokens[:count]
         return tokens
 
 
-class _Chances:
+class _LogprobRecorder:
     """A recorder of the log-probability of each row's chosen token at each step."""
 
     def __init__(self) -> None:
@@ -152,7 +175,7 @@ class _Chances:
         return scores
 
 
-def _ends(model: Any, tokenizer: Any) -> set[int]:
+def _find_end_tokens(model: Any, tokenizer: Any) -> set[int]:
     """Return the end tokens, from the folder's settings and its tokenizer."""
     configured_ids = getattr(model.generation_config, "eos_token_id", None)
     if isinstance(configured_ids, int):
@@ -164,44 +187,44 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
 
 
 def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
-    """Yield the prompts of lines `{"id", "messages"}`. Skips those that the model cannot read.
+    """Yield the prompts of lines `{"id", "messages"}` that the model can read.
 
-    Skipped prompts are reported on stderr.
+    Other prompts are skipped and reported on stderr.
     """
     for number, line in enumerate(lines, 1):
         row = json.loads(line)
         try:
-            prompt = writer.prompt(row["messages"])
-            size = writer.size(prompt)
+            prompt = writer.build_prompt(row["messages"])
+            size = writer.count_tokens(prompt)
         except BadRequestError as error:
             print(f"Line {number} is not answered: {error}", file=sys.stderr)
         else:
             yield Example(size, 1, (prompt,), row["id"], row.get("batch", 0))
 
 
-def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
+def write_texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
     """Yield the texts of one batch after another, one line per text. Raises ServingError."""
     for batch in make_batches(examples):
         try:
             results = writer.write([example.texts[0] for example in batch])
-        except Exception as error:  # whatever a model's configuration may lead to
-            size = f"{len(batch)} examples of up to {batch[0].size} tokens"
+        except Exception as error:  # any error that a model's configuration may cause
+            batch_description = f"{len(batch)} examples of up to {batch[0].size} tokens"
             raise ServingError(
-                f"The model failed on {size}: {type(error).__name__}: {error}"
+                f"The model failed on {batch_description}: {type(error).__name__}: {error}"
             ) from error
         lines = []
-        for example, text in zip(batch, results, strict=True):
-            lines.append(json.dumps({"id": example.id, **text}) + "\n")
+        for example, result in zip(batch, results, strict=True):
+            lines.append(json.dumps({"id": example.id, **result}) + "\n")
         yield "".join(lines).encode()
 
 
-def each_text(lines: Iterable[bytes], writer: Writer) -> Iterator[bytes]:
-    """Yield the text for each prompt as soon as it is complete; an empty text if it is unreadable.
+def stream_texts(lines: Iterable[bytes], writer: Writer) -> Iterator[bytes]:
+    """Yield the text for each prompt as soon as it arrives.
 
-    Raises ServingError.
+    The text is empty if the model cannot read the prompt. Raises ServingError.
     """
     for line in lines:
-        unread = {"text": "", "finish": "stop", "tokens": [0, 0], "logprob": 0.0}
-        empty_line = json.dumps({"id": json.loads(line)["id"], **unread}) + "\n"
+        empty_result = {"text": "", "finish": "stop", "tokens": [0, 0], "logprob": 0.0}
+        empty_line = json.dumps({"id": json.loads(line)["id"], **empty_result}) + "\n"
         prompts = list(read_prompts([line], writer))
-        yield b"".join(texts(prompts, writer)) or empty_line.encode()
+        yield b"".join(write_texts(prompts, writer)) or empty_line.encode()

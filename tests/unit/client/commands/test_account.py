@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dynabench.client.commands import main
-from dynabench.client.credentials import find_api_key, find_keys_file, keep_key
+from dynabench.client.credentials import find_api_key, find_keys_file, store_key
 from tests.unit.client.commands.conftest import refusal
 
 KEY = "dyna_verysecret"
@@ -19,8 +19,8 @@ def test_a_key_that_the_server_takes_is_kept_for_its_owner_alone(server, capsys)
     assert main(["whoami"]) == 0
     assert server.asked[-1].headers["Authorization"] == f"Bearer {KEY}"
     out, err = capsys.readouterr()
-    assert "You are w-7f3k2m at http://dynabench.test." in out
-    assert "read, submit and ends on 2099-01-02" in out
+    assert "at http://dynabench.test as w-7f3k2m." in out
+    assert "read, submit, expires on 2099-01-02" in out
     assert KEY not in out + err
 
 
@@ -65,11 +65,11 @@ def test_two_logins_at_once_share_no_file(server, monkeypatch):
     def interrupted(new, target):
         names.append(new)
         if len(names) == 1:
-            keep_key("http://other.test", "theirs")
+            store_key("http://other.test", "theirs")
         return replace(new, target)
 
     monkeypatch.setattr(Path, "replace", interrupted)
-    keep_key("http://dynabench.test", KEY)
+    store_key("http://dynabench.test", KEY)
     assert len(set(names)) == 2
     assert find_api_key("http://dynabench.test") == KEY
     assert list(find_keys_file().parent.iterdir()) == [find_keys_file()]

@@ -20,12 +20,12 @@ from tests.unit.client.commands.conftest import ID, ROOT, refusal
     [
         (httpx.ConnectError("Connection refused"), 3, "cannot be reached: Connection refused"),
         (httpx.ConnectError(""), 3, "cannot be reached"),
-        (refusal(403, "This token lacks the scope read.", "scope"), 3, "Then: dynabench login"),
+        (refusal(403, "This token lacks the scope read.", "scope"), 3, "Run: dynabench login"),
         (refusal(403, "You may not."), 3, "You may not."),
         (refusal(404, "Not found.", "not_found"), 1, "Not found. Check the name"),
         (refusal(409, "The round is closed."), 1, "The round is closed."),
         (refusal(500, "It failed. Tell us the number 17."), 3, "the number 17"),
-        (httpx.Response(200, text="<html>"), 3, "is none of a Dynabench server"),
+        (httpx.Response(200, text="<html>"), 3, "not a response of a Dynabench server"),
         (httpx.Response(302, headers={"Location": "https://x.test"}), 3, "https://x.test"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from dynabench.client.commands import main
 from dynabench.client.commands import test as test_command
-from evaluation.isolation.inference.exchange import answers_for
+from evaluation.isolation.inference.exchange import build_collected_answers
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
 from tests.unit.client.commands.conftest import ROOT
@@ -33,11 +33,11 @@ PAIRS = [{"premise": f"Ann has {n} cats.", "hypothesis": "Ann has a cat."} for n
 
 def of_task(code: str) -> tuple[TaskConfig, dict[str, Any]]:
     """An official task, and what the server tells of it before a model is made."""
-    from evaluation.task_shape import trainable_shape_of
+    from evaluation.task_shape import build_trainable_shape
 
     config = load_config((OFFICIAL / code / "task.yaml").read_text())
-    shape = trainable_shape_of(config)
-    kind = config.component(shape.answer).type
+    shape = build_trainable_shape(config)
+    kind = config.get_component(shape.answer).type
     cases = [*config.examples.good, *config.examples.bad][:5]
     inputs = [{name: {**c.context, **c.input}[name] for name in shape.fields} for c in cases]
     labels = list(shape.labels) if shape.labels else None
@@ -58,10 +58,10 @@ def test_the_example_image_answers_as_the_server_wants_it(server, code):
     )
     shapes = Path("mine", "answers.jsonl").read_bytes()
     for written in (done.stdout, shapes):
-        answers = answers_for(config, [f"example-{n}" for n in range(1, 6)])
+        answers = build_collected_answers(config, [f"example-{n}" for n in range(1, 6)])
         for line in written.splitlines():
             answers.take(line)
-        assert answers.missing() == 0
+        assert answers.count_missing() == 0
     readme = Path("mine", "README.md").read_text()
     assert f"dynabench test mine:1 --task {code}" in readme
     assert "$" not in readme
@@ -97,6 +97,53 @@ def test_what_has_no_example_is_said(server, failing, type, arguments, said):
     assert said in failing("init", "odd", *arguments)[1]
     assert not Path("odd-model").exists()
     assert not Path("odd-image").exists()
+
+
+def test_a_name_that_is_no_task_becomes_a_benchmark(server, capsys):
+    server.answers["GET /tasks/"] = [{"code": "nli"}, {"code": "sentiment"}]
+    assert main(["init", "my-benchmark"]) == 0
+    files = {path.name for path in Path("my-benchmark").iterdir()}
+    assert {"benchmark.yaml", "task.yaml", "texts.jsonl", "members.csv", ".gitignore"} <= files
+    assert "task: my-benchmark\n" in Path("my-benchmark/benchmark.yaml").read_text()
+    said = capsys.readouterr()
+    assert "dynabench apply my-benchmark" in said.out
+    assert "my-benchmark" in said.err
+
+
+def test_a_misspelt_task_becomes_no_benchmark(server, failing):
+    server.answers["GET /tasks/"] = [{"code": "nli"}, {"code": "sentiment"}]
+    code, said = failing("init", "sentimant")
+    assert code == 1
+    assert "sentiment" in said
+    assert not Path("sentimant").exists()
+    assert main(["init", "sentimant", "--benchmark"]) == 0
+
+
+def test_a_benchmark_needs_no_server(server, monkeypatch, capsys):
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    server.otherwise = None
+    monkeypatch.setattr(type(server), "__call__", lambda self, request: refuse(request))
+    assert main(["init", "mine", "--benchmark"]) == 0
+    assert main(["init", "mine", "other/Deep_Folder", "--benchmark"]) == 0
+    assert "task: deep-folder\n" in Path("other/Deep_Folder/benchmark.yaml").read_text()
+    # Without a server that was chosen, nobody could know the name as a task.
+    monkeypatch.delenv("DYNABENCH_URL")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(Path.cwd()))
+    assert main(["init", "my-benchmark"]) == 0
+    assert Path("my-benchmark/task.yaml").exists()
+    # A chosen server that is away is an error: it may have the task.
+    assert main(["init", "nli", "--server", "http://away.test"]) == 3
+    assert not Path("nli").exists()
+
+
+def test_a_benchmark_writes_nothing_over(server, failing):
+    Path("mine").mkdir()
+    Path("mine", "notes.txt").write_text("My own.")
+    code, said = failing("init", "mine", "--benchmark")
+    assert (code, said.startswith("mine ")) == (1, True)
+    assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
 
 
 # test
@@ -170,7 +217,7 @@ def test_what_the_check_needs_is_named_before_anything_is_asked(server, failing,
     monkeypatch.setattr(test_command, "find_spec", lambda name: name != "docker" or None)
     code, said = failing("test", "no-such-folder", "--task", "nli")
     assert code == 2
-    assert re.search(r"no-such-folder.* docker .*pip install 'dynabench-client\[test\]'", said)
+    assert re.search(r"no-such-folder.* docker.*pip install 'dynabench-client\[test\]'", said)
     assert server.asked == []
 
 
@@ -181,7 +228,7 @@ def test_a_folder_without_a_configuration_is_refused(server, failing, checked):
     assert "config.json is missing" in said
     Path("model", "inner").mkdir()
     Path("model", "inner", "config.json").write_text("{}")
-    assert failing("test", "model", "--task", "nli")[1].endswith("Name model/inner.")
+    assert failing("test", "model", "--task", "nli")[1].endswith("Use model/inner.")
 
 
 def test_a_folder_that_makes_an_image_is_built_first(server, failing, checked):

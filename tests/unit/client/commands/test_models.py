@@ -67,15 +67,15 @@ def test_what_is_elsewhere_is_named(accepting, capsys, monkeypatch, arguments, t
     ("arguments", "code", "said"),
     [
         (["--image", "my-image"], 2, "docker save -o model.tar my-image"),
-        (["--image", "missing.tar"], 2, "There is no file missing.tar."),
+        (["--image", "missing.tar"], 2, "File not found: missing.tar."),
         (["--predictions", "answers.jsonl"], 2, "--set"),
         (["--endpoint", "https://x.test"], 2, "--name"),
         (["--endpoint", "https://x.test", "--name", "x", "--secret-env", "NO_X"], 2, "NO_X"),
         (["--chat", "https://x.test/v1", "--name", "x"], 2, "--model"),
         (["--chat", "https://x.test/v1", "--name", "x", "--model", "m", "--prompt", "no"], 2, "no"),
         (["--hub", "a/b@c", "--estimate"], 2, "--chat"),
-        (["--hub", "a/b@c", "--publish", "--no-wait"], 2, "leave --no-wait out"),
-        (["no-such-folder"], 2, "There is no no-such-folder."),
+        (["--hub", "a/b@c", "--publish", "--no-wait"], 2, "remove --no-wait"),
+        (["no-such-folder"], 2, "File not found: no-such-folder."),
     ],
 )
 def test_what_is_missing_is_asked_for(accepting, failing, arguments, code, said):

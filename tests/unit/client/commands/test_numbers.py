@@ -153,7 +153,7 @@ def test_two_models_beside_each_other(server, capsys):
     judged = "llm_judge (careful: not calibrated)"
     assert cells == [
         [
-            *("set", "metric", "one", "two", "difference", "95 % interval", "better"),
+            *("set", "metric", "one", "two", "difference", "95% interval", "better"),
             *("p", "corrected p", "test"),
         ],
         [
@@ -173,7 +173,7 @@ def test_two_models_beside_each_other(server, capsys):
     for ids in ((ID, "mine"), (ID,)):
         with pytest.raises(SystemExit, match="2"):
             main(["compare", *ids])
-    assert "'mine' is no id" in capsys.readouterr().err
+    assert "'mine' is not a model ID" in capsys.readouterr().err
 
 
 def test_data_are_listed_and_downloaded(server, capsys):

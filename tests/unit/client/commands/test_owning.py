@@ -99,7 +99,7 @@ def test_contexts_are_brought(server, capsys, file):
     assert server.body(address) == {
         "format": "csv", "text": "premise\nBen came.\n", "dry_run": False, "skip_bad": False
     }  # fmt: skip
-    said = "Stored: 3. There already: 4. Bad lines: 0.\n"
+    said = "Stored: 3. Already stored: 4. Lines with errors: 0.\n"
     assert capsys.readouterr().out == said
     assert main(["contexts", "nli", "1", file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == brought
@@ -111,7 +111,7 @@ def test_a_dry_run_names_bad_lines(server, capsys, file, skip, code):
     assert main(["contexts", "nli", "1", file, "--dry-run", *skip]) == code
     assert server.body("/tasks/nli/rounds/1/contexts/")["dry_run"] is True
     assert capsys.readouterr().out.splitlines() == [
-        "New: 3. There already: 4. Bad lines: 202.",
+        "New: 3. Already stored: 4. Lines with errors: 202.",
         "line 2: premise is missing.",
         "… and 201 more",
     ]

@@ -55,7 +55,7 @@ def leasing(server, monkeypatch):
         return real([sys.executable, "-c", server.script, command[3]])
 
     monkeypatch.setattr(worker, "_start_process", started)
-    monkeypatch.setattr(worker, "KEEP_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "RENEWAL_SECONDS", 0.2)
     return server
 
 

@@ -8,13 +8,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tasks.targets.endpoints.answer_reader import (
-    LONGEST_SENTENCE,
-    equal_label,
-    fold,
+    MAX_SENTENCE_CHARS,
+    find_equal_label,
+    fold_text,
     read_label,
     read_span,
     read_text,
-    without_thoughts,
+    split_thoughts,
 )
 
 MOODS = ("positive", "negative", "neutral")
@@ -37,7 +37,7 @@ LABEL_SETS = [
     ("tích cực", "tiêu cực"),
     ("olumlu", "olumsuz"),
 ]
-LABELED = st.sampled_from(LABEL_SETS).flatmap(
+LABELLED = st.sampled_from(LABEL_SETS).flatmap(
     lambda labels: st.tuples(st.just(labels), st.sampled_from(labels))
 )
 
@@ -76,15 +76,15 @@ WRAPPED = [
 ]
 
 
-@given(labeled=LABELED, wrapping=st.sampled_from(WRAPPED))
-def test_a_label_is_read_in_every_wrapping(labeled, wrapping):
-    labels, label = labeled
+@given(labelled=LABELLED, wrapping=st.sampled_from(WRAPPED))
+def test_a_label_is_read_in_every_wrapping(labelled, wrapping):
+    labels, label = labelled
     reading = read_label(wrapping.format(label), labels, "label")
     assert reading is not None
     assert (reading.label, reading.is_named) == (label, False)
 
 
-@given(labeled=LABELED, wrapping=st.sampled_from(WRAPPED), thoughts=st.sampled_from(LABEL_SETS))
+@given(labelled=LABELLED, wrapping=st.sampled_from(WRAPPED), thoughts=st.sampled_from(LABEL_SETS))
 @pytest.mark.parametrize(
     "thinking",
     [
@@ -98,10 +98,10 @@ def test_a_label_is_read_in_every_wrapping(labeled, wrapping):
         "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
     ],
 )
-def test_thoughts_are_no_answer(thinking, labeled, wrapping, thoughts):
-    labels, label = labeled
+def test_thoughts_are_no_answer(thinking, labelled, wrapping, thoughts):
+    labels, label = labelled
     text = thinking.format(f"It may be {' or '.join(thoughts)}.") + wrapping.format(label)
-    written = without_thoughts(text)
+    written = split_thoughts(text)
     assert label_in(written.text, labels) == label
     assert thoughts[0] in written.thoughts
     assert not written.is_unfinished
@@ -109,19 +109,19 @@ def test_thoughts_are_no_answer(thinking, labeled, wrapping, thoughts):
 
 @pytest.mark.parametrize("text", ["<think>It is positive", "<think>", "a</think><think>positive"])
 def test_thoughts_without_an_end_hold_no_answer(text):
-    assert without_thoughts(text) == without_thoughts(text)._replace(text="", is_unfinished=True)
+    assert split_thoughts(text) == split_thoughts(text)._replace(text="", is_unfinished=True)
 
 
 @given(st.text())
 def test_a_text_without_thoughts_is_itself(text):
     assume(not any(mark in text for mark in ("<", "[", "◁")))
-    assert without_thoughts(text) == (text.strip(), "", False)
+    assert split_thoughts(text) == (text.strip(), "", False)
 
 
 @given(text=st.text())
 def test_what_is_left_has_no_thoughts(text):
-    once = without_thoughts(f"<think>{text}</think>{text}").text
-    assert without_thoughts(once).text == once
+    once = split_thoughts(f"<think>{text}</think>{text}").text
+    assert split_thoughts(once).text == once
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_is_left_has_no_thoughts(text):
         ("mixed", None),
         ("{", None),
         ('{"label": {"label": 7}}', None),
-        ("positive " + "so " * LONGEST_SENTENCE, None),
+        ("positive " + "so " * MAX_SENTENCE_CHARS, None),
         ("non-positive", None),
         ("a negative-leaning text, but positive", "positive"),
         ('{"label": "positive"}{"label": "negative"}', None),
@@ -158,9 +158,9 @@ def test_one_label_that_a_sentence_names_counts_and_two_do_not(text, label):
 EXPLAINED = "\n\nIt is praise, neither negative nor neutral. " + "So it goes on. " * 40
 
 
-@given(labeled=LABELED, wrapping=st.sampled_from(["{}", "**{}**", "Answer: {}", "{}."]))
-def test_a_label_on_a_line_of_its_own_counts_beside_an_explanation(labeled, wrapping):
-    labels, label = labeled
+@given(labelled=LABELLED, wrapping=st.sampled_from(["{}", "**{}**", "Answer: {}", "{}."]))
+def test_a_label_on_a_line_of_its_own_counts_beside_an_explanation(labelled, wrapping):
+    labels, label = labelled
     line = wrapping.format(label)
     for text in (line + EXPLAINED, EXPLAINED + "\n" + line):
         assert read_label(text, labels, "label") == (label, True)
@@ -295,12 +295,12 @@ def test_any_label_alone_is_that_label(labels, data):
     assert label_in(label, tuple(labels)) == label
 
 
-@given(labeled=LABELED, other=st.sampled_from([str.upper, str.title, str.swapcase, str.casefold]))
-def test_a_label_in_other_letters_is_that_label_where_it_is_the_only_one(labeled, other):
-    labels, label = labeled
-    alike = [one for one in labels if fold(one) == fold(label)]
-    expected = label if len(alike) == 1 else equal_label(other(label), labels)
-    assert equal_label(other(label), labels) == expected
+@given(labelled=LABELLED, other=st.sampled_from([str.upper, str.title, str.swapcase, str.casefold]))
+def test_a_label_in_other_letters_is_that_label_where_it_is_the_only_one(labelled, other):
+    labels, label = labelled
+    alike = [one for one in labels if fold_text(one) == fold_text(label)]
+    expected = label if len(alike) == 1 else find_equal_label(other(label), labels)
+    assert find_equal_label(other(label), labels) == expected
 
 
 @given(text=st.text(), labels=st.lists(st.text(min_size=1), min_size=1, unique=True))
@@ -341,7 +341,7 @@ def test_hostile_texts_are_read_in_time_that_grows_with_them(piece):
     def seconds(count: int) -> float:
         text = piece * (count // len(piece))
         began = time.process_time()
-        without_thoughts(text)
+        split_thoughts(text)
         label_in(text)
         return time.process_time() - began
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tasks.targets.endpoints.answers import (
     expect_list,
     expect_number,
+    parse_strict_json,
     read_output,
     read_prob,
-    strict_json,
 )
 from tasks.targets.endpoints.base import EndpointError
 
@@ -29,15 +29,15 @@ QA = qa("http://127.0.0.1")
 )  # fmt: skip
 def test_json_that_is_refused(body: bytes) -> None:
     with pytest.raises(EndpointError) as caught:
-        strict_json(body)
+        parse_strict_json(body)
     assert caught.value.reason == "rubbish"
 
 
 def test_json_that_is_read() -> None:
-    assert strict_json(b'{"a": [1, 2.5, null, true, "\\ud83d\\ude00"]}') == {
+    assert parse_strict_json(b'{"a": [1, 2.5, null, true, "\\ud83d\\ude00"]}') == {
         "a": [1, 2.5, None, True, "\U0001f600"]
     }
-    assert strict_json(b"[" * 20 + b"]" * 20)
+    assert parse_strict_json(b"[" * 20 + b"]" * 20)
 
 
 @pytest.mark.parametrize("output", [None, [], "positive", {}, {"label": "good"}, {"label": 1},
@@ -110,10 +110,10 @@ def test_a_span_without_offsets_is_located_when_it_is_unique() -> None:
     assert read_output(QA, item, {"answer": "is"}) == {"answer": "is", "start": 7, "end": 9}
     with pytest.raises(EndpointError, match="more than once"):
         read_output(QA, item, {"answer": "rose"})
-    located = read_output(QA, item, {"answer": "rose"}, first_place=True)
+    located = read_output(QA, item, {"answer": "rose"}, use_first_occurrence=True)
     assert located == {"answer": "rose", "start": 2, "end": 6}
     with pytest.raises(EndpointError):
-        read_output(QA, item, {"answer": "tulip"}, first_place=True)
+        read_output(QA, item, {"answer": "tulip"}, use_first_occurrence=True)
 
 
 @pytest.mark.parametrize("offsets", [(0, None), (None, 1), (0.0, 1), (True, 1), ("0", 1), (-4, -3),

@@ -238,9 +238,9 @@ def step(breaker: Breaker, clock: Clock, event: str) -> None:
     if event.startswith("+"):
         clock.seconds += float(event)
     elif event == "ok":
-        breaker.succeeded()
+        breaker.note_success()
     else:
-        breaker.failed(EndpointError("as told", reason=event))  # type: ignore[arg-type]
+        breaker.note_failed_call(EndpointError("as told", reason=event))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_processes_share_the_state_through_the_cache(clock: Clock) -> None:
     cache = LocMemCache("shared", {})
     cache.clear()
     for _ in range(3):
-        Breaker(cache, "t", clock).failed(EndpointError("x", reason="down"))
+        Breaker(cache, "t", clock).note_failed_call(EndpointError("x", reason="down"))
     with pytest.raises(EndpointError):
         Breaker(cache, "t", clock).enter(8)
     Breaker(cache, "another", clock).enter(8)

@@ -7,7 +7,7 @@ import pytest
 
 from tasks.config.components import Component
 from tasks.targets.endpoints import chat_routes, openai_chat
-from tasks.targets.endpoints.base import CHAT, GENERATOR, EndpointConfig, EndpointError
+from tasks.targets.endpoints.base import CHAT, GENERATOR_KIND, EndpointConfig, EndpointError
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
 from tasks.targets.endpoints.transport import Transport
 
@@ -19,8 +19,8 @@ Serve = Callable[[Callable[[Handler, Seen], None]], Server]
 @pytest.fixture(autouse=True)
 def forget_servers() -> Iterator[None]:
     yield
-    openai_chat._habits.clear()
-    chat_routes._without_v1.clear()
+    openai_chat._quirks_by_server.clear()
+    chat_routes._urls_without_v1.clear()
 
 
 def said(content: Any, **changes: Any) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def test_a_refusal_is_no_answer(serve: Serve) -> None:
     refused = said(None, message={"content": None, "refusal": "I cannot help with that."})
     with pytest.raises(EndpointError) as caught:
         ask(chat(serve(answering(refused))))
-    assert (caught.value.reason, caught.value.permanent) == ("declined", True)
+    assert (caught.value.reason, caught.value.is_permanent) == ("declined", True)
 
 
 def without_schemas(handler: Handler, seen: Seen) -> None:
@@ -493,7 +493,7 @@ def test_a_generator_writes_a_text_for_its_goal(serve: Serve) -> None:
     config = sentiment(
         server.url,
         labels=None,
-        kind=GENERATOR,
+        kind=GENERATOR_KIND,
         fields=("prompt", "goal"),
         output="text",
         options={"model": "chat-1", "instructions": "You write reviews."},
@@ -700,7 +700,7 @@ def conversing(url: str, **options: Any) -> OpenAIChatEndpoint:
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(CHAT, "tokens_a_round"), (GENERATOR, "price_in"), (GENERATOR, "requests_a_day")],
+    [(CHAT, "tokens_a_round"), (GENERATOR_KIND, "price_in"), (GENERATOR_KIND, "requests_a_day")],
 )
 def test_a_budget_that_would_not_bind_is_refused(kind: str, name: str) -> None:
     config = EndpointConfig(
@@ -760,7 +760,11 @@ def test_an_address_without_its_version_is_asked_below_v1_and_remembered(serve: 
 @pytest.mark.parametrize(
     ("below", "words", "paths"),
     [
-        ((404, "no such page"), "nothing here", ["/chat/completions", "/v1/chat/completions"]),
+        (
+            (404, "no such page"),
+            "nothing here",
+            ["/chat/completions", "/v1/chat/completions", "/responses", "/v1/responses"],
+        ),
         ((401, "Invalid API key"), "Invalid API key", None),
         ((404, "The model chat-1 does not exist"), "does not exist", None),
     ],

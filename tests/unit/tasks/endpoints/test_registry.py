@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tasks.targets.endpoints.base import EndpointConfig, EndpointError
-from tasks.targets.endpoints.registry import ADAPTERS, build_endpoint, option_from_text
+from tasks.targets.endpoints.registry import ADAPTERS, build_endpoint, parse_option
 from tests.support.adapter_options import GIVEN
 
 from .conftest import qa, sentiment
@@ -25,7 +25,7 @@ def test_every_adapter_is_built_by_name(adapter: str) -> None:
 def test_an_unknown_adapter_names_the_valid_ones() -> None:
     with pytest.raises(EndpointError, match="dynalab, http, open_inference_v2") as caught:
         build_endpoint("htpp", sentiment("http://127.0.0.1"))
-    assert caught.value.permanent
+    assert caught.value.is_permanent
 
 
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
@@ -87,9 +87,7 @@ def known_options(adapter: str) -> set[str]:
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_every_option_can_be_given_as_a_text(adapter: str) -> None:
     assert GIVEN[adapter].keys() == known_options(adapter)
-    read = {
-        name: option_from_text(adapter, name, text) for name, (text, _) in GIVEN[adapter].items()
-    }
+    read = {name: parse_option(adapter, name, text) for name, (text, _) in GIVEN[adapter].items()}
     assert read == {name: value for name, (_, value) in GIVEN[adapter].items()}
     for name, value in read.items():
         if adapter == "scripted" and name == "fail":
@@ -116,8 +114,8 @@ def test_the_kind_of_an_option_is_checked(adapter: str, name: str, value: Any) -
 
 def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
     with pytest.raises(EndpointError, match="max_tokens"):
-        option_from_text("openai_chat", "max_tokens", "sixty")
-    assert option_from_text("openai_chat", "modle", "x") == "x"  # its name is refused later
+        parse_option("openai_chat", "max_tokens", "sixty")
+    assert parse_option("openai_chat", "modle", "x") == "x"  # its name is refused later
 
 
 @pytest.mark.parametrize(

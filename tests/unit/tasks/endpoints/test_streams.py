@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.endpoints.streams import Deltas, parse_completion
+from tasks.targets.endpoints.streams import StreamAssembler, parse_completion
 
 MARK = b"\xef\xbb\xbf"
 TEXTS = st.lists(st.text(alphabet="aé漢🙂 \n\u2028", min_size=1), min_size=1, max_size=4)
@@ -35,7 +35,7 @@ def test_a_stream_is_the_same_however_it_is_written(texts, end, mark, other, is_
     lines.insert(data.draw(st.integers(0, len(lines))), other)
     body = mark + (end * 2).join(lines) + (b"" if is_open else end * 2 + b"data: [DONE]" + end)
     heard: list[str] = []
-    deltas = Deltas(heard.append)
+    deltas = StreamAssembler(heard.append)
     for start in range(0, len(body), size):
         deltas.feed(body[start : start + size])
     assert text_of(deltas.answer) == "".join(texts)
@@ -44,7 +44,7 @@ def test_a_stream_is_the_same_however_it_is_written(texts, end, mark, other, is_
 
 @pytest.mark.parametrize("cut", [5, 20, 45])
 def test_half_an_event_at_the_end_is_broken_off(cut):
-    deltas = Deltas(lambda text: None)
+    deltas = StreamAssembler(lambda text: None)
     deltas.feed(chunk("Nine") + b"\n\n" + chunk(".", "stop")[:cut])
     with pytest.raises(EndpointError) as broken:
         _ = deltas.answer
@@ -52,7 +52,7 @@ def test_half_an_event_at_the_end_is_broken_off(cut):
 
 
 def test_an_error_in_a_last_line_without_end_is_told():
-    deltas = Deltas(lambda text: None)
+    deltas = StreamAssembler(lambda text: None)
     deltas.feed(b'data: {"error": {"message": "Rate limit", "code": 429}}')
     with pytest.raises(EndpointError) as refused:
         _ = deltas.answer

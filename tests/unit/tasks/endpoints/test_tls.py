@@ -77,7 +77,7 @@ def test_tls_is_verified_by_name_though_we_connect_to_an_address(
 
 def test_an_unknown_certificate_is_refused(tls_port: int) -> None:
     error = failure(client(f"https://target.example:{tls_port}", transport=trusting(None)))
-    assert (error.reason, error.permanent) == ("misconfigured", True)
+    assert (error.reason, error.is_permanent) == ("misconfigured", True)
 
 
 def test_a_redirect_from_https_to_http_is_refused(tls_port: int, certificate: Path) -> None:

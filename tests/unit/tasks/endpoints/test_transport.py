@@ -13,7 +13,7 @@ from tasks.targets.endpoints.transport import (
     RETRY_CAREFUL,
     RETRY_IDEMPOTENT,
     Clock,
-    Retry,
+    RetryPolicy,
     Transport,
     parse_retry_after,
     parse_url,
@@ -25,7 +25,10 @@ Serve = Callable[[Callable[[Handler, Seen], None]], Server]
 
 
 def client(
-    url: str, retry: Retry = RETRY_IDEMPOTENT, transport: Transport | None = None, **changes: Any
+    url: str,
+    retry: RetryPolicy = RETRY_IDEMPOTENT,
+    transport: Transport | None = None,
+    **changes: Any,
 ) -> JsonEndpoint:
     target: JsonEndpoint = type("Target", (HttpEndpoint,), {"RETRY": retry})(
         sentiment(url, **changes), transport or Transport()
@@ -66,7 +69,7 @@ def test_urls_that_are_refused(url: str) -> None:
     with pytest.raises(EndpointError) as caught:
         parse_url(url)
     assert caught.value.reason == "misconfigured"
-    assert caught.value.permanent
+    assert caught.value.is_permanent
 
 
 def test_a_path_is_appended_before_the_query() -> None:
@@ -88,7 +91,7 @@ def test_a_path_is_appended_before_the_query() -> None:
 )  # fmt: skip
 def test_private_hosts_are_refused_in_every_spelling(url: str) -> None:
     error = failure(client(url, allow_private_hosts=False))
-    assert (error.reason, error.permanent) == ("misconfigured", True)
+    assert (error.reason, error.is_permanent) == ("misconfigured", True)
 
 
 def test_one_private_address_among_public_ones_is_refused() -> None:
@@ -146,7 +149,7 @@ def test_an_unknown_name_is_down() -> None:
         raise socket.gaierror("no such host")
 
     error = failure(client("http://target.example/", transport=Transport(resolve=resolve)))
-    assert (error.reason, error.permanent) == ("down", False)
+    assert (error.reason, error.is_permanent) == ("down", False)
 
 
 def test_a_slow_resolver_is_cut_at_the_deadline() -> None:
@@ -382,7 +385,7 @@ def test_a_refused_connection_is_down() -> None:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         error = failure(client(url))
-    assert (error.reason, error.permanent) == ("down", False)
+    assert (error.reason, error.is_permanent) == ("down", False)
 
 
 @pytest.mark.parametrize(
@@ -400,7 +403,7 @@ def test_a_refused_connection_is_down() -> None:
     ],
 )
 def test_busy_targets_are_asked_again_when_the_wait_fits(
-    serve: Serve, retry: Retry, status: int, after: str | None, calls: int
+    serve: Serve, retry: RetryPolicy, status: int, after: str | None, calls: int
 ) -> None:
     headers = {} if after is None else {"Retry_After": after}
     server = serve(lambda handler, seen: handler.send({}, status, **headers))
@@ -409,7 +412,7 @@ def test_busy_targets_are_asked_again_when_the_wait_fits(
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "reason", "permanent"),
+    ("status", "headers", "reason", "is_permanent"),
     [
         (400, {}, "refused", True),
         (401, {}, "misconfigured", True),
@@ -429,11 +432,11 @@ def test_busy_targets_are_asked_again_when_the_wait_fits(
     ],
 )
 def test_reasons_by_status(
-    serve: Serve, status: int, headers: dict[str, str], reason: str, permanent: bool
+    serve: Serve, status: int, headers: dict[str, str], reason: str, is_permanent: bool
 ) -> None:
     server = serve(lambda handler, seen: handler.send({}, status, **headers))
     error = failure(client(server.url))
-    assert (error.reason, error.permanent) == (reason, permanent)
+    assert (error.reason, error.is_permanent) == (reason, is_permanent)
     assert error.retry_after == (60 if headers else None)
 
 
@@ -492,6 +495,6 @@ def test_connections_are_kept_alive_until_forgotten(
     target = client(serve(behave).url, transport=transport)
     ask(target)
     if forgets:
-        transport.forget()
+        transport.drop_connections()
     ask(target)
     assert len(set(ports)) == opened

@@ -14,8 +14,8 @@ class Command(BaseCommand):
     """`manage.py move_database`."""
 
     help = (
-        "Copy all rows of a SQLite file into the empty PostgreSQL that DATABASE_URL names, and "
-        "compare counts and digests of every table. Stop the site before."
+        "Copy all rows from a SQLite file to the empty PostgreSQL database in "
+        "DATABASE_URL, and compare every table. Stop the site first."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -27,4 +27,6 @@ class Command(BaseCommand):
             move_rows(options["file"], self.stdout.write)
         except BackupError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write("Moved. The old file is as it was; keep it until the site runs well.")
+        self.stdout.write(
+            "Moved. The old file is unchanged. Keep it until you know that the site works."
+        )

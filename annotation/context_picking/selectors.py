@@ -1,0 +1,68 @@
+"""Which text a writer gets next: contexts and goals by their use, and an example to change."""
+
+import random
+from collections.abc import Sequence
+
+from django.db.models import Count, QuerySet
+
+from annotation.answers import filter_open_answers
+from annotation.models import Assignment, Example
+from annotation.selectors import select_released_before
+from core.accounts.models import Annotator
+from tasks.models import Context, Round
+
+MAX_PARENTS = 50
+"""The number of examples from which the example to change is chosen."""
+MAX_PARENT_ROUNDS = 3
+"""The maximum number of released rounds that are searched for an example to change."""
+
+
+def sort_contexts_by_use(round: Round) -> QuerySet[Context]:
+    """Return the round's unretired contexts, least assigned first; ties are in random order."""
+    return (
+        # All in one query, under the round's lock, where people wait for one another.
+        round.contexts.filter(is_retired=False)
+        .annotate(uses=Count("assignments"))
+        .order_by("uses", "?")
+    )
+
+
+def count_goal_uses(round: Round) -> dict[str, int]:
+    """Return how often each goal was assigned in the round."""
+    rows = Assignment.objects.filter(round=round).values_list("goal").annotate(Count("pk"))
+    return dict(rows)
+
+
+def draw_parent(annotator: Annotator, round: Round) -> Example | None:
+    """Return another person's example to change minimally, or None.
+
+    It comes from the newest released round that has one. Its answer is public, because what people
+    write in this round may be sealed later.
+
+    Of MAX_PARENTS examples that follow a random id, chooses the one that was changed least often.
+    Few rows are read, because the round is locked at that time.
+    """
+    for earlier in select_released_before(round).order_by("-number")[:MAX_PARENT_ROUNDS]:
+        if parent_ids := _draw_parent_ids(annotator, round, earlier):
+            rows = Example.objects.filter(pk__in=parent_ids).annotate(changes=Count("retries"))
+            return rows.select_related("context").order_by("changes", "?").first()
+    return None
+
+
+def _draw_parent_ids(annotator: Annotator, round: Round, earlier: Round) -> Sequence[int]:
+    """Return the ids of up to MAX_PARENTS examples that may be changed, starting at a random id."""
+    round_examples = Example.objects.filter(round=earlier).order_by("pk")
+    ids = round_examples.values_list("pk", flat=True)
+    first_id, last_id = ids.first(), ids.last()
+    if first_id is None or last_id is None:
+        return []
+    has_text = {f"inputs__{round.task.config.text_field}__isnull": False}
+    other_examples = round_examples.filter(parent__isnull=True, **has_text).exclude(
+        annotator=annotator
+    )
+    rows = filter_open_answers(other_examples).values_list("pk", flat=True)
+    # From a random id on: sorting all examples by chance would read all of them.
+    start = random.randint(first_id, last_id)
+    parent_ids = list(rows.filter(pk__gte=start)[:MAX_PARENTS])
+    # After the last id the walk goes on at the first.
+    return parent_ids + list(rows.filter(pk__lt=start)[: MAX_PARENTS - len(parent_ids)])

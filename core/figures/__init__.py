@@ -1,0 +1,1 @@
+"""Charts with axes. One description of shapes serves pages and files for papers."""

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class CatchesConfig(AppConfig):
+    name = "dynabench.catches"
+    label = "catches"

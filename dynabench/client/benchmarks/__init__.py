@@ -1,0 +1,1 @@
+"""A benchmark that lives in a folder: read its files, plan what to change on a site, and do it."""

@@ -1,0 +1,64 @@
+"""Publish a release as a dataset repository of the Hugging Face Hub, in one commit."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from core.errors import Refused
+from evaluation.dataset_releases.publishing.files import write_cited_release
+from evaluation.dataset_releases.publishing.services import (
+    claim_publication,
+    end_work,
+    finish_publication,
+)
+from evaluation.models import Dataset, Publication
+
+REPOSITORY_PATTERN = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}")
+
+
+def publish_to_hub(
+    dataset: Dataset,
+    repository: str,
+    *,
+    endpoint: str,
+    token: str,
+    report: Callable[[str], None],
+) -> Publication:
+    """Publish a version in a repository, with the tag `v<version>`; return its publication.
+
+    repository: its id, such as lab/nli-round1. It is created if it does not exist. All files come
+    in one commit, so that readers see the former version or this one. Raises Refused, OSError, and
+    HfHubHTTPError or OfflineModeIsEnabled of the hub's library.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi  # not in the web process
+
+    if not REPOSITORY_PATTERN.fullmatch(repository):
+        raise Refused("Write the repository as ORGANISATION/NAME, such as lab/nli-round1.")
+    publication = claim_publication(dataset, Publication.Place.HUB, repository)
+    hub = HfApi(endpoint=endpoint, token=token)
+    try:
+        hub.create_repo(repository, repo_type="dataset", exist_ok=True)
+        with TemporaryDirectory() as scratch:
+            paths = write_cited_release(dataset, Path(scratch), find_doi(dataset))
+            operations = [CommitOperationAdd(path.name, path) for path in paths]
+            report(f"Uploading {len(operations)} files …")
+            hub.create_commit(
+                repository,
+                operations,
+                commit_message=f"Version {dataset.version}",
+                repo_type="dataset",
+            )
+        # Readers load a version by its tag, even after a later one.
+        hub.create_tag(repository, tag=f"v{dataset.version}", repo_type="dataset", exist_ok=True)
+        finish_publication(publication, url=f"{endpoint.rstrip('/')}/datasets/{repository}")
+    except BaseException:
+        end_work(publication)
+        raise
+    return publication
+
+
+def find_doi(dataset: Dataset) -> str:
+    """Return the DOI under which a version is published, or ""."""
+    publications = dataset.publications.filter(published_at__isnull=False).exclude(doi="")
+    return publications.values_list("doi", flat=True).first() or ""

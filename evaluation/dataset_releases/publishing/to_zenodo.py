@@ -1,0 +1,124 @@
+"""Publish a release on Zenodo, with a DOI. An attempt that stopped is resumed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.utils.html import escape
+
+from evaluation.dataset_releases.cards import find_languages, make_title
+from evaluation.dataset_releases.publishing.files import write_cited_release
+from evaluation.dataset_releases.publishing.services import (
+    claim_publication,
+    end_work,
+    finish_publication,
+    store_progress,
+)
+from evaluation.dataset_releases.publishing.zenodo import Draft, Zenodo, compute_md5
+from evaluation.models import Dataset, Publication
+
+KEYWORDS = ("dynamic benchmark", "adversarial", "human-in-the-loop", "dynabench")
+
+
+def publish_to_zenodo(
+    dataset: Dataset, zenodo: Zenodo, report: Callable[[str], None]
+) -> Publication:
+    """Publish a version and return its publication, which has the DOI.
+
+    1. Create a draft, or a new version of the former version's record, and store its id.
+    2. Upload the files that the draft lacks, and delete those of the former version.
+    3. Store the metadata, and publish.
+
+    Nothing is visible at Zenodo before the last step. Raises Refused, ZenodoError, OSError.
+    """
+    publication = claim_publication(dataset, Publication.Place.ZENODO)
+    if publication.published_at is not None:
+        end_work(publication)
+        report(f"{dataset} is published already: https://doi.org/{publication.doi}")
+        return publication
+    try:
+        draft = _open_draft(publication, zenodo)
+        if not draft.is_published:
+            with TemporaryDirectory() as scratch:
+                _upload_files(publication, zenodo, draft, Path(scratch), report)
+            zenodo.describe(draft, _make_metadata(dataset))
+            draft = zenodo.publish(draft)
+        # Or it was published just before the previous attempt stopped.
+        finish_publication(publication, url=draft.url, doi=draft.doi)
+    except BaseException:
+        # Also if it is interrupted, so that the next attempt need not wait for the lease.
+        end_work(publication)
+        raise
+    return publication
+
+
+def _open_draft(publication: Publication, zenodo: Zenodo) -> Draft:
+    """Return the draft of an earlier attempt, or a new one, whose id and DOI are stored."""
+    if publication.record:
+        return zenodo.read_draft(publication.record)
+    former_record = _find_former_record(publication.dataset)
+    draft = zenodo.create_new_version(former_record) if former_record else zenodo.create_draft()
+    # At once, because a draft whose id is lost would stay at Zenodo forever.
+    store_progress(publication, record=draft.id, doi=draft.doi)
+    return draft
+
+
+def _find_former_record(dataset: Dataset) -> str:
+    """Return the record of the newest published version below this one, or ""."""
+    former_publications = Publication.objects.filter(
+        dataset__round=dataset.round_id,
+        dataset__version__lt=dataset.version,
+        place=Publication.Place.ZENODO,
+        published_at__isnull=False,
+    )
+    former = former_publications.order_by("dataset__version").last()
+    return former.record if former else ""
+
+
+def _upload_files(
+    publication: Publication,
+    zenodo: Zenodo,
+    draft: Draft,
+    folder: Path,
+    report: Callable[[str], None],
+) -> None:
+    """Make the files of a draft those of the release. Equal ones are not uploaded again."""
+    paths = write_cited_release(publication.dataset, folder, draft.doi)
+    names = {path.name for path in paths}
+    for name, file in draft.files.items():
+        if name not in names:
+            zenodo.delete_file(draft, file)
+    for path in paths:
+        stored_file = draft.files.get(path.name)
+        if stored_file is not None and stored_file.md5 == compute_md5(path):
+            continue
+        report(f"Uploading {path.name} …")
+        with path.open("rb") as content:
+            zenodo.upload(draft, path.name, content)
+        # A large file may have taken most of the lease.
+        store_progress(publication)
+
+
+def _make_metadata(dataset: Dataset) -> dict[str, Any]:
+    """Return Zenodo's description of a version. It names no person."""
+    options, task = dataset.options, dataset.round.task
+    description = options["description"] or task.config.summary or make_title(dataset)
+    assert dataset.finished_at  # it is released
+    metadata: dict[str, Any] = {
+        "title": make_title(dataset),
+        "upload_type": "dataset",
+        # Zenodo shows HTML, but owners write plain text.
+        "description": f"<p>{escape(description)}</p>",
+        "creators": [{"name": f"The {task.code} annotators"}],
+        "access_right": "open",
+        "license": options["license"],
+        "version": str(dataset.version),
+        "publication_date": f"{dataset.finished_at:%Y-%m-%d}",
+        "keywords": [*KEYWORDS, *find_languages(dataset)],
+    }
+    if options["url"]:
+        metadata["related_identifiers"] = [
+            {"identifier": options["url"], "relation": "isIdenticalTo", "resource_type": "dataset"}
+        ]
+    return metadata

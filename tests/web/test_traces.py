@@ -1,0 +1,272 @@
+"""Traces come in, are judged, and go back under the same ids. Texts are made up."""
+
+import json
+import re
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Example
+from tasks.models import Task, TaskMember
+from tests.support.factories import UserFactory, importing
+from tests.support.judging import judge
+from tests.support.traces import FIXTURES, TRACE, TRAJECTORY, TURNS, batch, chat, otel
+from tests.support.writing import signed_in
+from validation.models import Consensus, QueueItem, Validation
+from validation.statistics.report import build_task_report
+
+JUDGE = "/t/agent/judge/"
+LABELS = ("--judge", "--labels", "right,wrong")
+
+
+def run(path, tool, *args):
+    """Import a file into the task `agent`."""
+    out, errors = StringIO(), StringIO()
+    given = ["--from", tool, "--task", "agent", "--create", *args]
+    try:
+        call_command("import_examples", str(path), *importing(given), stdout=out, stderr=errors)
+    except CommandError as error:
+        raise CommandError(f"{errors.getvalue()}{error}") from None
+    return out.getvalue().splitlines()
+
+
+def write(tmp_path, value, name="traces.jsonl"):
+    path = tmp_path / name
+    path.write_text(json.dumps(value))
+    return path
+
+
+@pytest.fixture
+def agent(db, tmp_path):
+    """A task with two traces, each to be judged by two people."""
+    answers = [{"role": "assistant", "content": text} for text in ("17 degrees.", "Cold.")]
+    spans = [
+        otel(number, number, chat([{"role": "user", "content": "Warm?"}], [answer]),
+             traceId=f"{number:032x}")
+        for number, answer in enumerate(answers, 1)
+    ]  # fmt: skip
+    run(write(tmp_path, batch(*spans)), "opentelemetry", *LABELS, "--policy", "n-equal:2")
+    return Task.objects.get(code="agent")
+
+
+def judges(task, count):
+    """People who judge the task, signed in."""
+    people = UserFactory.create_batch(count)
+    for person in people:
+        TaskMember.objects.create(task=task, user=person, role="judge")
+    return [signed_in(person) for person in people]
+
+
+def test_a_trace_is_a_conversation_once(db):
+    path = FIXTURES / "opentelemetry.jsonl"
+    assert run(path, "opentelemetry", *LABELS)[-1].startswith("1 new")
+    example = Example.objects.get()
+    assert example.context.fields["trace"] == [{"role": "system", "text": "Be brief."}, *TURNS]
+    assert len(example.metadata["spans"]) == 5
+    task = Task.objects.get(code="agent")
+    assert [(one.name, one.type) for one in task.config.context] == [("trace", "chat")]
+    assert [label.value for label in task.config.get_labels("label")] == ["right", "wrong"]
+    assert QueueItem.objects.count() == 1
+    assert run(path, "opentelemetry", "--judge")[-1].startswith("0 new, 1 known")
+    assert Example.objects.count() == 1
+
+
+def test_a_trace_that_changed_is_named(db, tmp_path):
+    run(write(tmp_path, TRAJECTORY, "trajectory.json"), "atif", *LABELS)
+    longer = {**TRAJECTORY, "steps": TRAJECTORY["steps"][:-1]}
+    with pytest.raises(CommandError, match="uid s1 names another example"):
+        run(write(tmp_path, longer, "trajectory.json"), "atif", "--judge")
+
+
+def test_nothing_is_stored_of_a_file_with_a_wrong_trace(db, tmp_path):
+    good = otel(1, 1, chat([{"role": "user", "content": "Warm?"}], [{"content": "Yes."}]))
+    orphan = {**good, "traceId": f"{7:032x}", "spanId": f"{7:016x}", "parentSpanId": f"{9:016x}"}
+    path = write(tmp_path, batch(good, orphan))
+    with pytest.raises(CommandError, match=r"traces\.jsonl:2: span 0{15}7: its parent"):
+        run(path, "opentelemetry", *LABELS)
+    assert not Task.objects.filter(code="agent").exists()
+    told = run(path, "opentelemetry", *LABELS, "--skip-bad")
+    assert "1 bad" in told[-1]
+    assert [*Example.objects.values_list("uid", flat=True)] == [TRACE]
+
+
+def test_whole_traces_are_judged_and_go_back_to_their_ids(agent):
+    for client in judges(agent, 2):
+        for _ in range(2):
+            assert "Warm?" in client.get(JUDGE).text
+            assert judge(client, "label:right", JUDGE).status_code == 200
+    assert [*Consensus.objects.values_list("label", flat=True)] == ["right", "right"]
+    lines = exported(agent, "opentelemetry")
+    assert len(lines) == 2
+    logs = lines[0]["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    assert {log["traceId"] for log in logs} == {f"{1:032x}"}
+    named = [{one["key"]: one["value"]["stringValue"] for one in log["attributes"]} for log in logs]
+    assert [one["gen_ai.evaluation.name"] for one in named] == [
+        "label_consensus", "label", "label"]  # fmt: skip
+    assert {one["gen_ai.evaluation.score.label"] for one in named} == {"right"}
+    scores = exported(agent, "langfuse")
+    assert len({score["id"] for score in scores}) == len(scores) == 6
+    assert scores == exported(agent, "langfuse")
+    assert scores[0] | {"id": ""} == {
+        "id": "", "traceId": f"{1:032x}", "name": "label_consensus", "value": "right",
+        "dataType": "CATEGORICAL"}  # fmt: skip
+    (first, _) = exported(agent, "inspect_logs")
+    assert (first["uuid"], first["label"], len(first["votes"])) == (f"{1:032x}", "right", 2)
+    # No name of a judge leaves.
+    text = json.dumps([lines, scores, first])
+    for vote in Validation.objects.select_related("validator"):
+        assert vote.validator.pseudonym not in text
+
+
+def exported(task, tool):
+    out = StringIO()
+    call_command("export_examples", task=task.code, round=1, to=tool, stdout=out, stderr=StringIO())
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+# Step by step
+
+
+@pytest.fixture
+def by_step(db):
+    """A trace with steps in the turns 3 to 5, which two people decide."""
+    run(
+        FIXTURES / "opentelemetry.jsonl", "opentelemetry", *LABELS, "--policy", "n-equal:2",
+        "--steps", "fine,bad",
+    )  # fmt: skip
+    return Task.objects.get(code="agent")
+
+
+def vote(client, whole="label:right", **steps):
+    """Answer what the page shows, with labels by turn (`t3="fine"`)."""
+    page = client.get(JUDGE)
+    found = re.search(r'name="example" value="([^"]+)"', page.text)
+    assert found, page.text
+    chosen = {f"step-{name[1:]}": label for name, label in steps.items()}
+    return client.post(JUDGE, {"example": found[1], "answer": whole, **chosen}, follow=True)
+
+
+ALL_FINE = {"t3": "fine", "t4": "fine", "t5": "fine"}
+
+
+def test_the_page_has_a_choice_for_each_step(by_step):
+    (client,) = judges(by_step, 1)
+    page = client.get(JUDGE)
+    names = re.findall(r'name="(step-\d+)"\s+value="(\w+)"', page.text)
+    assert names == [
+        (f"step-{turn}", label) for turn in (3, 4, 5) for label in ("fine", "bad")
+    ]  # fmt: skip
+    assert page.text.count('form="judge-form"') == 6
+    assert "look_up" in page.text
+
+
+def test_a_step_without_an_answer_is_named_and_the_others_stay(by_step):
+    (client,) = judges(by_step, 1)
+    page = vote(client, t3="fine")
+    assert page.status_code == 422
+    assert 'href="#id_step-4"' in page.text
+    assert "4, 5" in page.text
+    assert re.search(r'name="step-3"\s+value="fine"[^>]*checked', page.text)
+    assert not Validation.objects.exists()
+    wrong = vote(client, **{**ALL_FINE, "t4": "superb"})
+    assert wrong.status_code == 422
+
+
+def test_a_vote_has_an_answer_for_each_step_and_each_is_decided(by_step):
+    first, second, third = judges(by_step, 3)
+    assert vote(first, **ALL_FINE).status_code == 200
+    assert vote(second, **{**ALL_FINE, "t4": "bad"}).status_code == 200
+    stored = [one.metadata["steps"] for one in Validation.objects.order_by("pk")]
+    fine = {"3": "fine", "4": "fine", "5": "fine"}
+    assert stored == [fine, fine | {"4": "bad"}]
+    consensus = Consensus.objects.get()
+    # The whole is decided, and one step is not.
+    assert (consensus.state, consensus.label, consensus.still_needed) == ("decided", "right", 1)
+    assert vote(third, "label:wrong", **{**ALL_FINE, "t4": "bad"}).status_code == 200
+    consensus.refresh_from_db()
+    assert (consensus.label, consensus.still_needed) == ("right", 0)
+    assert QueueItem.objects.get().still_needed == 0
+    numbers = build_task_report(list(by_step.rounds.all()), code="agent")["rounds"][0]
+    assert (numbers["steps_judged"], numbers["steps_decided"], numbers["step_votes"]) == (3, 3, 9)
+    assert numbers["step_unanimous_share"]["value"] == pytest.approx(2 / 3)
+
+
+def test_who_cannot_tell_or_flags_answers_about_no_step(by_step):
+    first, second = judges(by_step, 2)
+    assert vote(first, "verdict:cannot_tell").status_code == 200
+    assert Validation.objects.get().metadata == {}
+    page = second.get(JUDGE)
+    uuid = re.search(r'name="example" value="([^"]+)"', page.text)[1]
+    sent = {"example": uuid, "flag_reason": "unclear"}
+    assert second.post(f"{JUDGE}flag/", sent, follow=True).status_code == 200
+    assert Validation.objects.count() == 2
+
+
+def test_a_repeated_vote_counts_once_and_other_steps_are_no_repetition(by_step):
+    (client,) = judges(by_step, 1)
+    uuid = re.search(r'name="example" value="([^"]+)"', client.get(JUDGE).text)[1]
+    sent = {"example": uuid, "answer": "label:right", "step-3": "fine", "step-4": "fine"}
+    for _ in range(2):
+        assert client.post(JUDGE, {**sent, "step-5": "fine"}, follow=True).status_code == 200
+    assert client.post(JUDGE, {**sent, "step-5": "bad"}).status_code == 409
+    assert Validation.objects.get().metadata["steps"]["5"] == "fine"
+
+
+def test_steps_go_back_under_the_ids_of_their_spans(by_step):
+    for client in judges(by_step, 2):
+        vote(client, **ALL_FINE)
+    example = Example.objects.get()
+    spans = example.metadata["spans"]
+    (line,) = exported(by_step, "opentelemetry")
+    logs = line["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    by_span = {}
+    for log in logs:
+        values = {one["key"]: one["value"]["stringValue"] for one in log["attributes"]}
+        if "spanId" in log:
+            by_span.setdefault(log["spanId"], []).append(values["gen_ai.evaluation.score.label"])
+    assert by_span == {span: ["fine"] * 3 for span in spans[2:]}
+    scores = exported(by_step, "langfuse")
+    assert sum("observationId" in score for score in scores) == 9
+    (record,) = exported(by_step, "atif")
+    assert [(step["turn"], step["label"]) for step in record["steps"]] == [
+        (3, "fine"), (4, "fine"), (5, "fine")]  # fmt: skip
+
+
+def test_votes_with_steps_come_back_with_an_export(by_step, tmp_path):
+    for client in judges(by_step, 2):
+        vote(client, **ALL_FINE)
+    path = tmp_path / "argilla.json"
+    with path.open("w") as out:
+        call_command("export_examples", task="agent", round=1, to="argilla", stdout=out)
+    run(path, "argilla", "--round", "2")
+    votes = Validation.objects.filter(example__round__number=2)
+    assert [one.metadata["steps"] for one in votes] == [{"3": "fine", "4": "fine", "5": "fine"}] * 2
+    assert Consensus.objects.get(example__round__number=2).still_needed == 0
+
+
+def test_steps_in_the_api(by_step, settings):
+    by_step.config_text += "programs: {judge: true}\n"
+    by_step.save()
+    (client,) = judges(by_step, 1)
+    item = client.post("/api/v1/tasks/agent/judging/next/").json()
+    assert item["steps"]["turns"] == ["3", "4", "5"]
+    assert item["steps"]["labels"] == ["fine", "bad"]
+    url = f"/api/v1/examples/{item['example']}/validations/"
+    chosen = {"3": "fine", "4": "bad", "5": "fine"}
+    for steps in ({}, {"3": "fine"}, {**chosen, "2": "fine"}, {**chosen, "3": "superb"}):
+        sent = {"vote": "label:right", "steps": steps}
+        assert client.post(url, sent, content_type="application/json").status_code in (400, 422)
+    sent = {"vote": "label:right", "steps": chosen}
+    assert client.post(url, sent, content_type="application/json").status_code == 201
+    listed = "/api/v1/tasks/agent/rounds/1/steps/"
+    assert client.get(listed).status_code == 403
+    owner = UserFactory()
+    TaskMember.objects.create(task=by_step, user=owner, role="viewer")
+    (described,) = signed_in(owner).get(listed).json()["results"]
+    assert described["uid"] == Example.objects.get().uid
+    assert [step["votes"] for step in described["steps"]] == [{"fine": 1}, {"bad": 1}, {"fine": 1}]
+    assert described["steps"][0]["span"] == Example.objects.get().metadata["spans"][2]
+    assert signed_in(UserFactory()).get(listed).status_code in (403, 404)
+    numbers = signed_in(owner).get("/api/v1/tasks/agent/statistics/").json()["rounds"][0]
+    assert numbers["step_votes"] == 3
