@@ -216,7 +216,7 @@ class Walk:
     def wrong(self):
         """What a model answers that is fooled, by field."""
         if self.is_talk:
-            return {"reply": TURNS[1]["text"]}
+            return {"reply": TURNS[-1]["text"]}
         kinds = self.kinds if self.is_target else ()
         return {f"a_{kind}": WRONG.get(kind, "no") for kind in kinds} or {"label": "no"}
 
