@@ -47,13 +47,13 @@ class PossibleCatch:
 class NearMiss:
     """A try that fooled no model.
 
-    kind: close or sure. chance: the probability of the author's label, as text. ideas: names of
-    challenges to try.
+    kind: close or sure. chance: the probability of the author's label, as text. ideas: sentences of
+    challenges to try, in the task's language.
     """
 
     kind: str
     chance: str
-    ideas: str
+    ideas: Sequence[str]
 
 
 def describe_possible_catch(
@@ -189,17 +189,18 @@ def describe_near_miss(
     kind = describe_miss(shown_chances, str(example.inputs.get(config.answer_field)))
     if kind is None:
         return None
-    return NearMiss(kind, own_chance, ", ".join(_list_ideas(example.round, config)))
+    return NearMiss(kind, own_chance, _list_ideas(example.round, config))
 
 
 def _list_ideas(round: Round, config: TaskConfig) -> list[str]:
-    """Return the names of a few challenges of which the round has few confirmed examples."""
+    """Return the sentences of a few challenges of which the round has few confirmed examples."""
     names = list(config.challenges)
     if not names:
         return []
     confirmed_counts = count_verified_by_challenge(round)
     ideas = choose_ideas({name: confirmed_counts.get(name, 0) for name in names})
-    return [name_challenge(name) for name in ideas]
+    # Whole sentences: owners' short names, such as no_feeling_word, read badly on a page.
+    return [config.challenges[name] for name in ideas]
 
 
 def name_challenge(name: str) -> str:

@@ -78,7 +78,9 @@ class QuestionForm(forms.Form):
         if values.get("kind") in CHOICE_KINDS and len(values.get("choices", ())) < 2:
             self.add_error("choices", gettext("Enter at least two choices, one per line."))
         if values.get("is_about") and values.get("kind") not in (*CHOICE_KINDS, None):
-            message = gettext("Questions about the person need a list of choices.")
+            message = gettext(
+                "For a question about the person, choose “One choice” or “Several choices”."
+            )
             self.add_error("kind", message)
         return values
 

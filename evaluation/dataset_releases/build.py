@@ -155,12 +155,12 @@ class Build:
             self._copy_rows(self.previous)
         else:
             self._freeze_rows()
-        self._report(0.6, gettext_noop("counting rows"))
+        self._report(0.6, gettext_noop("computing the release's numbers"))
         numbers = self._compute_numbers()
         with TemporaryDirectory() as name:
             folder = Path(name)
             self._write_splits(folder, numbers["rows"])
-            self._report(0.9, gettext_noop("writing cards"))
+            self._report(0.9, gettext_noop("writing the dataset card"))
             private_names = ["test.jsonl", "test.parquet"] if self.options.private_test else []
             write_cards(self.dataset, folder, numbers, private_names)
             dataset_files = []
@@ -178,7 +178,7 @@ class Build:
 
     def _clear_earlier_attempt(self) -> None:
         """Delete the rows and files that a failed attempt left."""
-        self._report(0, gettext_noop("starting"))
+        self._report(0, gettext_noop("preparing the release"))
         # Rows and files of an attempt whose worker died; this one starts at position 0 again.
         self.dataset.items.all().delete()
         for name in list_files(f"releases/{self.dataset}"):
@@ -187,7 +187,7 @@ class Build:
     def _store_rows(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
         # One transaction, so that rows are stored only while this worker has the lease.
         with transaction.atomic():
-            self._report(0.6 * progress, gettext_noop("freezing rows"))
+            self._report(0.6 * progress, gettext_noop("copying the examples into the release"))
             self.item_table.insert(rows)
 
     def _freeze_rows(self) -> None:
@@ -289,7 +289,7 @@ class Build:
         # Grouped below, to make one query for all splits.
         withdrawn_items = public_items.filter(is_withdrawn=True).order_by().values_list("split")
         # The next queries take long, and the lease must not expire.
-        self._report(0.6, gettext_noop("comparing splits"))
+        self._report(0.6, gettext_noop("comparing the splits"))
         train_contexts = items.filter(split=TRAIN).values("example__context")
         edits = items_by_people.filter(example__parent__dataset_items__dataset=self.dataset)
         examples_by_people = select_releasable_examples(self.round).filter(by_program=False)
@@ -301,7 +301,7 @@ class Build:
         people_row_count = sum(rows.values()) - rows.get(PROGRAM_SPLIT, 0)
         author_count_sum = sum(authors_by_split.values()) - authors_by_split.get(PROGRAM_SPLIT, 0)
         split_edit_count = edits.exclude(example__parent__dataset_items__split=F("split")).count()
-        self._report(0.6, gettext_noop("counting votes"))
+        self._report(0.6, gettext_noop("counting the votes"))
         return {
             "rows": rows,
             "labels": labels,
@@ -346,7 +346,7 @@ class Build:
                 unlabelled_file.write(convert_to_json(strip_label(json.loads(line), config)))
             # Not for each line, because renewing a lease is a query.
             if number % (10 * CHUNK_EXAMPLES) == 0:
-                self._report(0.6 + 0.3 * number / total, gettext_noop("writing files"))
+                self._report(0.6 + 0.3 * number / total, gettext_noop("writing the files"))
         for file in writer_by_name.values():
             file.close()
         if media:

@@ -17,8 +17,8 @@ WITHDRAWN, SENT_BACK, FLAGGED, UNCLEAR = "withdrawn", "sent_back", "flagged", "u
 REFUTED, NO_CONSENSUS, UNDECIDED, ASKED = "refuted", "no_consensus", "undecided", "asked"
 # Rows of a table, and items of a list in a refusal: about one author, without a full stop.
 REASONS = {
-    AUTHOR: gettext_noop("The split that has the author's rows is full"),
-    SIZE: gettext_noop("Above the size chosen for train"),
+    AUTHOR: gettext_noop("The split with this author's other examples is full"),
+    SIZE: gettext_noop("Train has reached its chosen size"),
     UNDECIDED: gettext_noop("Undecided: more votes needed"),
     NO_CONSENSUS: gettext_noop("Judges didn't agree"),
     REFUTED: gettext_noop("Not confirmed: judges disagree with the author"),

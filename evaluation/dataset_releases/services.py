@@ -105,11 +105,16 @@ def _check_without_people(census: Census, requested_sizes: SplitSizes) -> None:
             )
         return
     if not census.left_out:
-        raise ReleaseRefused(gettext("This round has no examples to release."))
+        raise ReleaseRefused(
+            gettext("This round has no examples yet. You can release it once it has some.")
+        )
     reasons = ", ".join(
         f"{gettext(REASONS[name])} ({row_count})" for name, row_count in census.left_out.items()
     )
-    message = gettext("This round has no examples that can be released. %(reasons)s.")
+    message = gettext(
+        "None of this round's examples can be released. Reasons, with the number of examples: "
+        "%(reasons)s."
+    )
     raise ReleaseRefused(message % {"reasons": reasons})
 
 

@@ -57,7 +57,9 @@ def test_a_near_miss_offers_what_the_round_lacks(as_alice, nli):
     response = submit(as_alice, nli, "entailment")
     miss = response.context["near_miss"]
     assert (miss.kind, miss.chance) == ("sure", "91%")
-    assert miss.ideas == "counting, negation, several steps"
+    challenges = nli.task.config.challenges
+    names = ("counting", "negation", "several_steps")
+    assert miss.ideas == [challenges[name] for name in names]
     assert 'id="near-miss" data-kind="sure"' in response.text
 
 

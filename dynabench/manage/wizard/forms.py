@@ -171,7 +171,7 @@ class AnswerForm(StepForm):
         label=gettext_lazy("Question for writers, if they decide"),
         max_length=200,
         required=False,
-        help_text=gettext_lazy("Leave empty for: Is the model's answer acceptable?"),
+        help_text=gettext_lazy("Leave empty to ask “Is the model's answer acceptable?”"),
     )
     asked_correct = forms.CharField(
         label=gettext_lazy("Answer that means the model is right"), max_length=100, required=False
@@ -386,7 +386,7 @@ class JudgingForm(StepForm):
         label=gettext_lazy("Question for judges"),
         max_length=200,
         required=False,
-        help_text=gettext_lazy("Leave empty for: Is the model's answer correct?"),
+        help_text=gettext_lazy("Leave empty to ask “Is the model's answer correct?”"),
     )
     correct = forms.CharField(
         label=gettext_lazy("Wording of “correct”"), max_length=100, required=False
