@@ -22,12 +22,14 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 from annotation.models import Example, TargetOutput
 from evaluation.dataset_releases.criteria_columns import CriteriaColumns, JudgedCriteria
 from evaluation.dataset_releases.splits import RowCounts
+from evaluation.dataset_releases.step_columns import make_step_rows
 from evaluation.models import PseudonymKey
 from tasks.config.judging import STEPS_KEY
 from tasks.config.schema import CORRECTION_FIELD, TaskConfig
 from tasks.formats.base import PRIVATE_NAMES
 from tasks.models import Context, Round, TargetVersion
 from validation.consensus.corrections import list_right_answers
+from validation.decisions.consensus_rows import get_policy
 from validation.models import ExampleTag, OwnerDecision, Validation
 
 CHUNK_EXAMPLES = 2000
@@ -174,10 +176,7 @@ class Freezer:
         self._criteria = CriteriaColumns(config, self._get_pseudonym)
         self._answer_field, self._balanced_field = config.answer_field, find_balanced_field(config)
         self._writes_corrections = config.validation.corrections or includes_imported_data
-        # Answers about the steps of a conversation go out with exports, not with releases.
-        self._writes_steps = bool(config.validation.steps) and (
-            includes_imported_data or includes_tags
-        )
+        self._has_steps, self._policy = bool(config.validation.steps), get_policy(round)
         self._context_names = [component.name for component in config.context]
         self._input_names = [component.name for component in config.input]
         self._metadata_names = [component.name for component in config.metadata.create]
@@ -262,7 +261,7 @@ class Freezer:
             if self._writes_corrections
             else Value("")
         )
-        chosen_steps = KeyTextTransform(STEPS_KEY, "metadata") if self._writes_steps else Value("")
+        chosen_steps = KeyTextTransform(STEPS_KEY, "metadata") if self._has_steps else Value("")
         step_votes: dict[int, list[Row]] = defaultdict(list)
         for example, label, verdict, validator, by_program, correction, steps in read_stored_values(
             validations.values_list(
@@ -296,6 +295,7 @@ class Freezer:
         parent = example.parent__uuid
         votes, outputs = judgements.votes.get(pk, ()), judgements.outputs.get(pk, ())
         corrections = judgements.corrections.get(pk, ())
+        step_votes = judgements.step_votes.get(pk, ())
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
         right_answer = example.consensus__label
@@ -330,6 +330,7 @@ class Freezer:
             "validations": votes,
             "corrections": corrections,
             **self._criteria.make(inputs, judgements.criteria.get(pk)),
+            "steps": make_step_rows(votes, step_votes, self._policy),
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG_BY_OUTCOME.get(example.outcome),
             **self._read_answers(outputs),
@@ -341,8 +342,9 @@ class Freezer:
             "parent_uid": parent and (example.parent__uid or format_uuid(parent)),
             "withdrawn": False,
         }
-        if self._writes_steps:
-            row["step_votes"] = judgements.step_votes.get(pk, ())
+        # By vote, as tools need them; of people without a pseudonym, `steps` can't tell.
+        if self._includes_imported_data and self._has_steps:
+            row["step_votes"] = step_votes
         if self._includes_tags:
             row["tags"] = judgements.tags.get(pk, ())
         if example.uid and not row["tag"]:  # imported rows have their own tags

@@ -4,12 +4,19 @@ import json
 import re
 from io import StringIO
 
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from annotation.models import Example
-from tasks.models import Task, TaskMember
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
+from evaluation.jobs import build_dataset
+from tasks.models import Round, Task, TaskMember
 from tests.support.factories import UserFactory, importing
+from tests.support.field_walk import released
 from tests.support.judging import judge
 from tests.support.traces import FIXTURES, TRACE, TRAJECTORY, TURNS, batch, chat, otel
 from tests.support.writing import signed_in
@@ -243,6 +250,76 @@ def test_votes_with_steps_come_back_with_an_export(by_step, tmp_path):
     votes = Validation.objects.filter(example__round__number=2)
     assert [one.metadata["steps"] for one in votes] == [{"3": "fine", "4": "fine", "5": "fine"}] * 2
     assert Consensus.objects.get(example__round__number=2).still_needed == 0
+
+
+def test_a_release_has_the_votes_on_each_step_and_no_ids_of_people(by_step, settings, tmp_path):
+    import mlcroissant
+
+    settings.MEDIA_ROOT = tmp_path
+    for number, client in enumerate(judges(by_step, 3)):
+        vote(client, **ALL_FINE | ({"t4": "bad"} if number else {}))
+    round = by_step.rounds.get()
+    round.state = "closed"
+    round.save()
+    row, card = released(round)
+    assert [(step["turn"], step["consensus"]) for step in row["steps"]] == [
+        (3, "fine"), (4, "bad"), (5, "fine")]  # fmt: skip
+    given = row["steps"][1]["judgements"]
+    assert [(label, kind) for label, kind, _ in given] == [
+        ("fine", "user"), ("bad", "user"), ("bad", "user")]  # fmt: skip
+    # Each person has the same pseudonym here as in the votes on the whole.
+    assert [name for *_, name in given] == [name for *_, name in row["validations"]]
+    for one in Validation.objects.select_related("validator"):
+        assert one.validator.pseudonym not in json.dumps(row)
+    assert "`steps`" in card
+    dataset = round.datasets.get()
+    folder = tmp_path / f"releases/{dataset}"
+    table = pq.read_table(folder / "train.parquet").to_pylist()
+    assert table[0]["steps"][1]["consensus"] == "bad"
+    assert table[0]["steps"][1]["judgements"] == given
+    (record,) = mlcroissant.Dataset(jsonld=folder / "croissant.json").records("train")
+    assert [step["train/steps/turn"] for step in record["train/steps"]] == [3, 4, 5]
+
+
+def steps_on_page(client):
+    """A label for each step of the example that the page shows."""
+    names = re.findall(r'name="step-(\d+)"', client.get(JUDGE).text)
+    return {f"t{number}": "fine" for number in names}
+
+
+def read_rows(dataset):
+    """The rows of the training split by the id of the trace."""
+    with dataset.files.get(name="train.jsonl").file.open() as file:
+        rows = [json.loads(line) for line in file]
+    return {row["uid"]: row for row in rows}
+
+
+def test_later_versions_keep_the_steps_when_the_task_asks_no_more(by_step, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    run(write(tmp_path, TRAJECTORY, "trajectory.json"), "atif", "--judge")
+    first, second = judges(by_step, 2)
+    for _ in range(2):
+        for client in (first, second):
+            vote(client, **steps_on_page(client))
+    round = by_step.rounds.get()
+    round.state = "closed"
+    round.save()
+    dataset = request_release(round=round, options=Options(), actor=None)
+    build_dataset(dataset.pk)
+    before = read_rows(dataset)
+    assert [len(row["steps"]) for row in before.values()] == [3, 3]
+    Example.objects.filter(uid="s1").update(retracted_at=timezone.now())
+    config = yaml.safe_load(by_step.config_text)
+    del config["validation"]["steps"]
+    by_step.config_text = json.dumps(config)
+    by_step.save()
+    again = request_release(round=Round.objects.get(), options=Options(), actor=None)
+    build_dataset(again.pk)
+    again.refresh_from_db()
+    assert again.state == "done"
+    after = read_rows(again)
+    assert "steps" not in after.pop("s1")
+    assert [row["steps"] for row in after.values()] == [before[uid]["steps"] for uid in after]
 
 
 def test_steps_in_the_api(by_step, settings):
