@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import uuid
 
 import pytest
 
@@ -10,7 +11,6 @@ from evaluation.isolation.inference.precheck import main
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, list_own_containers
 from evaluation.isolation.sandbox.images import has_image
 from tasks.services import OFFICIAL_FOLDER
-from tests.support.live import wait_until
 from tests.support.serving_models import tiny_model
 
 ANSWERING = """
@@ -20,13 +20,17 @@ for line in open("/input/examples.jsonl"):
 """
 
 
-def checks_under_way():
-    return {ours.name for ours in list_own_containers("check-")}
-
-
 @pytest.fixture
-def check(tmp_path, capsys):
-    """Exit status and report of the check of a model."""
+def check(tmp_path, capsys, monkeypatch):
+    """Exit status and report of the check of a model, which leaves no container."""
+    keys = []
+    make_key = uuid.uuid4
+
+    def note_key():
+        keys.append(make_key())
+        return keys[-1]
+
+    monkeypatch.setattr(uuid, "uuid4", note_key)  # checks of others may be under way on the engine
     inputs = tmp_path / "five.jsonl"
     row = {"inputs": {"premise": "One.", "hypothesis": "It."}}
     inputs.write_text(5 * (json.dumps(row) + "\n"))
@@ -34,8 +38,8 @@ def check(tmp_path, capsys):
 
     def check(model):
         code = main([str(model), *asked, "--runner", "docker"])
-        left = checks_under_way()  # those of others end
-        wait_until(lambda: left.isdisjoint(checks_under_way()))
+        own_checks = {f"check-{key.hex}" for key in keys}
+        assert own_checks.isdisjoint(container.key for container in list_own_containers("check-"))
         return code, json.loads(capsys.readouterr().out)
 
     return check
