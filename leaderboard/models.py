@@ -230,6 +230,8 @@ class ReleaseConsent(models.Model):
 SIDES = ("left", "right")
 EXTRA_SIDES = ("s3", "s4", "s5")
 """The further sides of a battle with more than two answers. They sort after those of SIDES."""
+TWO_SIDES = "left-right"
+"""The pair of a battle of two answers."""
 RANKED = "ranked"
 """The `winner` of a battle whose answers were ranked."""
 
@@ -313,6 +315,15 @@ class Battle(models.Model):
         contestant = self.left if side == "left" else self.right
         assert contestant is not None
         return contestant
+
+    def get_contestant_id(self, side: str) -> int:
+        """Return the id of the model on a side, without reading the model."""
+        ids = {"left": self.left_id, "right": self.right_id}
+        for extra_side in self.extra_sides.all() if side not in SIDES else ():
+            ids[extra_side.side] = extra_side.contestant_id
+        contestant_id = ids[side]
+        assert contestant_id is not None
+        return contestant_id
 
 
 class BattleSide(models.Model):
@@ -439,7 +450,10 @@ class ArenaJudge(ChatJob):
 
 
 class ArenaVerdict(models.Model):
-    """A judge's choice in one order of a battle. Stored at once, so that nothing is asked twice."""
+    """A judge's choice in one order of a battle, or of a pair of its answers if they were ranked.
+
+    Stored at once, so that nothing is asked twice.
+    """
 
     class Choice(models.TextChoices):
         FIRST = "first"
@@ -450,7 +464,10 @@ class ArenaVerdict(models.Model):
         ArenaJudge, on_delete=models.CASCADE, related_name="verdicts", db_index=False
     )
     battle = models.ForeignKey(Battle, on_delete=models.CASCADE, related_name="verdicts")
-    is_swapped = models.BooleanField(help_text="The right side was shown first.")
+    pair = models.CharField(
+        max_length=11, default=TWO_SIDES, db_default=TWO_SIDES, help_text="The names of both sides."
+    )
+    is_swapped = models.BooleanField(help_text="The second side of the pair was shown first.")
     choice = models.CharField(max_length=6, choices=Choice)
     asked_at = models.DateTimeField(db_default=Now())
 
@@ -458,7 +475,7 @@ class ArenaVerdict(models.Model):
         constraints = [
             # An order that two workers ask about counts once.
             models.UniqueConstraint(
-                fields=["judge", "battle", "is_swapped"], name="arena_verdict_once"
+                fields=["judge", "battle", "pair", "is_swapped"], name="arena_verdict_once"
             )
         ]
 

@@ -22,7 +22,7 @@ class JudgeRate(Shape):
     value = serializers.FloatField(help_text="0-1")
     low = serializers.FloatField()
     high = serializers.FloatField()
-    n = serializers.IntegerField(help_text="Battles.")
+    n = serializers.IntegerField(help_text="Battles, and pairs of answers that were ranked.")
 
 
 class JudgeKappa(Shape):
@@ -50,7 +50,9 @@ class JudgeRanking(Shape):
 class ArenaJudgeReport(Shape):
     """What a judge's verdicts on both orders say. It is null until the judge has run."""
 
-    battles = serializers.IntegerField(help_text="Judged in both orders.")
+    battles = serializers.IntegerField(
+        help_text="Judged in both orders, of rankings all pairs of answers."
+    )
     voters = serializers.IntegerField(help_text="The people whose conversations these are.")
     waiting = serializers.IntegerField(help_text="Battles that were not judged in both orders.")
     calls = serializers.IntegerField(help_text="Calls of the last request.")
@@ -69,8 +71,8 @@ class ArenaJudgeReport(Shape):
     counts = serializers.DictField(
         child=serializers.DictField(child=serializers.IntegerField()),
         help_text=(
-            "Battles by people's vote (left, right, tie), then by the judge's verdict (left, "
-            "right, tie, undecided)."
+            "Battles and pairs of rankings by people's vote (left, right, tie), then by the "
+            "judge's verdict (left, right, tie, undecided)."
         ),
     )
     ranking: Any = JudgeRanking(

@@ -9,12 +9,31 @@ from typing import NamedTuple
 
 
 class PairVote(NamedTuple):
-    """A vote on a pair of sides. winner: "left" for the first side, "right", or "tie"."""
+    """A vote on a pair of sides.
+
+    winner: "left" for the first side, "right", or "tie"; with two answers also "both_bad".
+    """
 
     first: str
     second: str
     winner: str
     weight: float
+
+    @property
+    def pair(self) -> str:
+        """Return the names of both sides as one."""
+        return f"{self.first}-{self.second}"
+
+
+def list_pair_votes(winner: str, ranking: Mapping[str, int] | None) -> list[PairVote]:
+    """Return the votes on pairs that the vote of a battle consists of.
+
+    winner: of two answers. ranking: the place of each side; None with two answers.
+    """
+    if not ranking:
+        return [PairVote("left", "right", winner, 1.0)]
+    # In the order of the page, which the database does not keep: left, right, s3.
+    return break_ranking({side: ranking[side] for side in sorted(ranking)})
 
 
 def break_ranking(ranking: Mapping[str, int]) -> list[PairVote]:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from annotation.open_round import check_may_work_now
 from annotation.refusals import CapReached, NotAllowed, StaleForm
 from core.accounts.models import Annotator
-from leaderboard.arena.battles.breaking import PairVote, break_ranking
+from leaderboard.arena.battles.breaking import list_pair_votes
 from leaderboard.arena.battles.naming import is_self_named
 from leaderboard.arena.battles.personal import find_personal_data
 from leaderboard.arena.battles.selectors import (
@@ -196,15 +196,11 @@ def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
 def _store_comparisons(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
     """Store a vote as a comparison, or as one for each pair, with the style of both answers."""
     styles = {side: measure_style(texts) for side, texts in answers.items()}
-    votes = [PairVote("left", "right", battle.winner, 1.0)]
-    if battle.ranking:
-        # In the order of the page, which the database does not keep.
-        votes = break_ranking({side: battle.ranking[side] for side in battle.sides})
     rows = []
-    for vote in votes:
+    for vote in list_pair_votes(battle.winner, battle.ranking):
         left_style, right_style = styles[vote.first], styles[vote.second]
         # The id of the battle alone where it has one comparison, as it always was.
-        suffix = f":{vote.first}-{vote.second}" if battle.ranking else ""
+        suffix = f":{vote.pair}" if battle.ranking else ""
         row = Comparison(
             task=battle.task,
             uid=f"{battle.uuid}{suffix}",

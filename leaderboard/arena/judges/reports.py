@@ -1,46 +1,58 @@
 """The report of a judge: its measures, and its ranking beside people's. Loads numpy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leaderboard.arena.battles.breaking import list_pair_votes
 from leaderboard.arena.judges.selectors import Orders, find_battles_to_judge
-from leaderboard.arena.judges.verdicts import JudgedBattle, JudgeMeasures, Vote, measure_judge
+from leaderboard.arena.judges.verdicts import JudgedPair, JudgeMeasures, Vote, measure_judge
 from leaderboard.arena.report import Report, VoteRow, rank_rows
-from leaderboard.models import ArenaJudge
+from leaderboard.models import ArenaJudge, Battle
 from validation.rates.rates import Rate
 
 RANKING_DRAWS = 200
 """Draws of the bootstrap, fewer than for people's ranking, because each request renews both."""
 
 
-def build_report(judge: ArenaJudge, orders: Mapping[int, Orders]) -> dict[str, Any]:
+def build_report(judge: ArenaJudge, orders: Mapping[tuple[int, str], Orders]) -> dict[str, Any]:
     """Return a judge's report as JSON values.
 
-    orders: the judge's choices by battle. Battles that were withdrawn after the judge was asked
-    don't count. Both rankings are over the same battles; without a battle they are None.
+    orders: the judge's choices by battle and pair. Battles that were withdrawn after the judge was
+    asked don't count. Both rankings are over the same battles; without a battle they are None.
     """
-    judged_battles: list[JudgedBattle] = []
+    judged_pairs: list[JudgedPair] = []
     judge_rows: list[VoteRow] = []
     people_rows: list[VoteRow] = []
     waiting_count = 0
-    columns = ("pk", "left_id", "right_id", "winner", "voter_id")
-    for pk, left, right, winner, voter in find_battles_to_judge(judge).values_list(*columns):
-        choices = orders.get(pk, {})
-        # One order alone says nothing: the position may have decided it.
-        if len(choices) < 2:
+    for battle in _read_battles(judge):
+        votes, voter = list_pair_votes(battle.winner, battle.ranking), battle.voter_id
+        choices = {vote.pair: orders.get((battle.pk, vote.pair), {}) for vote in votes}
+        # One order alone says nothing: the position may have decided it. And a ranking of which
+        # only some pairs were asked about would weigh less than others.
+        if any(len(pair_choices) < 2 for pair_choices in choices.values()):
             waiting_count += 1
             continue
-        by_person: Vote = winner if winner in ("left", "right") else "tie"
-        judged_battle = JudgedBattle(voter, by_person, choices[False], choices[True])
-        judged_battles.append(judged_battle)
-        # Clustered by the voter: one person's prompts are alike, whoever judges the answers.
-        judge_rows.append((left, right, judged_battle.winner, voter, 1.0))
-        people_rows.append((left, right, by_person, voter, 1.0))
-    report: dict[str, Any] = _describe_measures(measure_judge(judged_battles))
+        for vote in votes:
+            by_person: Vote = vote.winner if vote.winner in ("left", "right") else "tie"
+            shown, swapped = choices[vote.pair][False], choices[vote.pair][True]
+            judged_pair = JudgedPair(battle.pk, voter, by_person, shown, swapped)
+            judged_pairs.append(judged_pair)
+            first, second = (battle.get_contestant_id(side) for side in (vote.first, vote.second))
+            # Clustered by the voter: one person's prompts are alike, whoever judges the answers.
+            judge_rows.append((first, second, judged_pair.winner, voter, vote.weight))
+            people_rows.append((first, second, by_person, voter, vote.weight))
+    report: dict[str, Any] = _describe_measures(measure_judge(judged_pairs))
     report["waiting"] = waiting_count
     report["ranking"] = _describe_ranking(judge, judge_rows)
     report["people"] = _describe_ranking(judge, people_rows)
     return report
+
+
+def _read_battles(judge: ArenaJudge) -> Iterator[Battle]:
+    """Yield the battles that the judge may be asked about, with their further sides."""
+    battles = find_battles_to_judge(judge).prefetch_related("extra_sides")
+    # In chunks, because an arena may have more battles than fit into memory.
+    return battles.iterator(chunk_size=2000)
 
 
 def _describe_measures(measures: JudgeMeasures) -> dict[str, Any]:

@@ -6,22 +6,25 @@ from typing import Any, NamedTuple, cast
 
 from django.db.models import QuerySet
 
+from leaderboard.arena.battles.breaking import PairVote
 from leaderboard.arena.board import ArenaLine, build_arena_lines
 from leaderboard.arena.judges.verdicts import Choice
-from leaderboard.models import RANKED, ArenaJudge, ArenaVerdict, Battle, Turn
+from leaderboard.models import ArenaJudge, ArenaVerdict, Battle, BattleSide, Turn
 from tasks.models import TargetModel, Task
 
 FIRST_FIELD, SECOND_FIELD = "first_conversation", "second_conversation"
 """The fields of a judge's prompt that contain the two conversations."""
 Orders = Mapping[bool, Choice]
-"""A judge's choices in a battle, by whether the sides were swapped."""
+"""A judge's choices in a pair of answers, by whether the sides were swapped."""
+PairOrders = dict[tuple[int, str], dict[bool, Choice]]
+"""A judge's choices by battle and pair, such as `left-right`."""
 
 
 def find_battles_to_judge(judge: ArenaJudge) -> QuerySet[Battle]:
     """Return the battles that a judge may be asked about, in a random order that never changes.
 
-    Only published conversations of two models, with a vote that counts, are included. Battles in
-    which the judge's own model answered are left out, because models prefer their own answers.
+    Only published conversations with a vote or a ranking that counts are included. Battles in which
+    the judge's own model answered are left out, because models prefer their own answers.
     """
     own_ids = []
     for contestant in judge.task.contestants.select_related("target"):
@@ -31,8 +34,11 @@ def find_battles_to_judge(judge: ArenaJudge) -> QuerySet[Battle]:
         task=judge.task, release=Battle.Release.RELEASED, names_itself=False, gold=None
     )
     # Of random ids, so that those asked before the calls run out are a random sample.
-    voted_battles = battles.exclude(winner__in=("", RANKED))
-    return voted_battles.exclude(left__in=own_ids).exclude(right__in=own_ids).order_by("uuid")
+    voted_battles = battles.exclude(winner="").order_by("uuid")
+    # The further sides by a subquery: a join would repeat battles.
+    own_sides = BattleSide.objects.filter(contestant__in=own_ids).values("battle")
+    others = voted_battles.exclude(left__in=own_ids).exclude(right__in=own_ids)
+    return others.exclude(pk__in=own_sides)
 
 
 def _is_same_model(target: TargetModel, judge: ArenaJudge) -> bool:
@@ -49,32 +55,32 @@ def _is_same_model(target: TargetModel, judge: ArenaJudge) -> bool:
     return bool(target.options.get("model") == own_target.options.get("model"))
 
 
-def read_orders(judge: ArenaJudge) -> dict[int, dict[bool, Choice]]:
-    """Return the judge's choices so far by battle."""
-    orders: dict[int, dict[bool, Choice]] = defaultdict(dict)
+def read_orders(judge: ArenaJudge) -> PairOrders:
+    """Return the judge's choices so far by battle and pair."""
+    orders: PairOrders = defaultdict(dict)
     rows = ArenaVerdict.objects.filter(judge=judge)
-    for battle, is_swapped, choice in rows.values_list("battle", "is_swapped", "choice"):
-        orders[battle][is_swapped] = cast(Choice, choice)
+    columns = ("battle", "pair", "is_swapped", "choice")
+    for battle, pair, is_swapped, choice in rows.values_list(*columns):
+        orders[battle, pair][is_swapped] = cast(Choice, choice)
     return orders
 
 
-def read_conversations(battle: Battle) -> tuple[str, str]:
-    """Return the conversations of both sides, left and right, each as one text."""
-    texts: dict[str, list[str]] = {"left": [], "right": []}
+def read_conversation(battle: Battle, side: str) -> str:
+    """Return the conversation of one side as text."""
+    parts = []
     for turn in battle.turns.all():
         # A failed message has no answers to compare.
         if turn.state != Turn.State.DONE:
             continue
         answers = {reply.side: reply.text for reply in turn.replies.all()}
-        for side, parts in texts.items():
-            parts += [f"Person: {turn.prompt}", f"Assistant: {answers.get(side, '')}"]
-    return "\n\n".join(texts["left"]), "\n\n".join(texts["right"])
+        parts += [f"Person: {turn.prompt}", f"Assistant: {answers.get(side, '')}"]
+    return "\n\n".join(parts)
 
 
-def build_judge_inputs(battle: Battle, *, is_swapped: bool) -> dict[str, str]:
-    """Return the fields of a question about a battle, in one of both orders."""
-    left, right = read_conversations(battle)
-    first, second = (right, left) if is_swapped else (left, right)
+def build_judge_inputs(battle: Battle, vote: PairVote, *, is_swapped: bool) -> dict[str, str]:
+    """Return the fields of a question about a pair of answers, in one of both orders."""
+    sides = (vote.second, vote.first) if is_swapped else (vote.first, vote.second)
+    first, second = (read_conversation(battle, side) for side in sides)
     return {FIRST_FIELD: first, SECOND_FIELD: second}
 
 

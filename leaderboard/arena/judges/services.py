@@ -1,6 +1,6 @@
 """Write judges of an arena: create one, run it again, show it, and do its job. Takes no locks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from django.db import IntegrityError, transaction
@@ -17,6 +17,7 @@ from evaluation.isolation.queue.leases import Heartbeat, requeue_jobs
 from evaluation.isolation.queue.lifecycle import do_job_work
 from evaluation.runs.carriers import open_cluster_transport
 from evaluation.runs.chat.target_services import CHAT_ADAPTER, TargetClient, read_target_settings
+from leaderboard.arena.battles.breaking import PairVote, list_pair_votes
 from leaderboard.arena.judges.selectors import (
     FIRST_FIELD,
     SECOND_FIELD,
@@ -130,7 +131,8 @@ def run_arena_judge(judge: ArenaJudge) -> None:
     """Run a claimed judge on the arena's battles.
 
     1. Load the model, if it is one of ours.
-    2. Ask about each battle twice, with the sides swapped, until the calls are used up.
+    2. Ask about each battle twice, with the sides swapped, and about each pair of a ranking, until
+       the calls are used up.
     3. Store the report.
 
     Each choice is stored immediately, outside any transaction, so that an interrupted job continues
@@ -168,29 +170,36 @@ class _JudgeJob:
 
     def judge_battles(self) -> None:
         """Ask about the battles that lack a choice. Raises the exceptions of `TargetClient.ask`."""
-        battle_ids = list(find_battles_to_judge(self.judge).values_list("pk", flat=True))
-        for number, pk in enumerate(battle_ids):
-            self.heartbeat.report_progress(
-                number / len(battle_ids), gettext_noop("judging battles")
-            )
-            missing = [swapped for swapped in BOTH_ORDERS if swapped not in self.orders.get(pk, {})]
-            # Both orders are answered, by this attempt or an earlier one.
+        rows = find_battles_to_judge(self.judge)
+        battles = list(rows.values_list("pk", "winner", "ranking"))
+        for number, (pk, winner, ranking) in enumerate(battles):
+            self.heartbeat.report_progress(number / len(battles), gettext_noop("judging battles"))
+            missing = self.list_missing(pk, list_pair_votes(winner, ranking))
+            # All is answered, by this attempt or an earlier one.
             if not missing:
                 continue
             if self.client.call_count >= self.judge.most_calls:
                 return
             # Read only now: its writer may have withdrawn it since the job began.
-            rows = find_battles_to_judge(self.judge).prefetch_related("turns__replies")
-            if battle := rows.filter(pk=pk).first():
-                for is_swapped in missing:
-                    self.ask_order(battle, is_swapped)
+            if battle := rows.prefetch_related("turns__replies").filter(pk=pk).first():
+                for vote, is_swapped in missing:
+                    self.ask_order(battle, vote, is_swapped)
 
-    def ask_order(self, battle: Battle, is_swapped: bool) -> None:
-        """Ask about a battle in one order and store the choice, if calls are left."""
+    def list_missing(self, pk: int, votes: Iterable[PairVote]) -> list[tuple[PairVote, bool]]:
+        """Return the pairs of a battle that lack a choice, each with the order that lacks it."""
+        missing = []
+        for vote in votes:
+            for is_swapped in BOTH_ORDERS:
+                if is_swapped not in self.orders.get((pk, vote.pair), {}):
+                    missing.append((vote, is_swapped))
+        return missing
+
+    def ask_order(self, battle: Battle, vote: PairVote, is_swapped: bool) -> None:
+        """Ask about a pair of answers in one order and store the choice, if calls are left."""
         if self.client.call_count >= self.judge.most_calls:
             return
         self.heartbeat.beat()
-        answer = self.client.ask(build_judge_inputs(battle, is_swapped=is_swapped))
+        answer = self.client.ask(build_judge_inputs(battle, vote, is_swapped=is_swapped))
         # A failed call is no choice; the next request asks again.
         if answer is None:
             return
@@ -198,10 +207,11 @@ class _JudgeJob:
         verdict, _created = ArenaVerdict.objects.get_or_create(
             judge=self.judge,
             battle=battle,
+            pair=vote.pair,
             is_swapped=is_swapped,
             defaults={"choice": answer[OUTPUT]},
         )
-        self.orders[battle.pk][is_swapped] = cast(Choice, verdict.choice)
+        self.orders[battle.pk, vote.pair][is_swapped] = cast(Choice, verdict.choice)
 
     def store_report(self) -> None:
         """Store the current measures and the number of calls. Raises LeaseLost."""

@@ -39,12 +39,14 @@ def combine_orders(shown: Choice, swapped: Choice) -> Verdict:
     return "undecided"
 
 
-class JudgedBattle(NamedTuple):
-    """A battle that a person and the judge decided.
+class JudgedPair(NamedTuple):
+    """Two answers of a battle that a person and the judge compared.
 
-    voter: the person. by_person: the side that they chose, or "tie".
+    A ranking has several such pairs. voter: the person. by_person: the side that they preferred, or
+    "tie".
     """
 
+    battle: Hashable
     voter: Hashable
     by_person: Vote
     shown: Choice
@@ -72,11 +74,11 @@ class JudgedBattle(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgeMeasures:
-    """What both orders of many battles say about a judge.
+    """What both orders of many pairs of answers say about a judge.
 
-    consistency: the share of battles with the same choice in both orders. first_share: among the
-    others, the share in which the judge preferred what it read first. counts: the battles by the
-    person's vote, then by the judge's verdict. None: no battle tells it.
+    consistency: the share of pairs with the same choice in both orders. first_share: among the
+    others, the share in which the judge preferred what it read first. counts: the pairs by the
+    person's vote, then by the judge's verdict. None: no pair tells it.
     """
 
     battles: int
@@ -92,38 +94,37 @@ class JudgeMeasures:
         return self.battles >= MIN_BATTLES and self.agreement.low is not None
 
 
-def measure_judge(battles: Iterable[JudgedBattle]) -> JudgeMeasures:
+def measure_judge(pairs: Iterable[JudgedPair]) -> JudgeMeasures:
     """Return a judge's consistency, its position bias and its agreement with people.
 
-    Intervals are clustered by voter, because one person's conversations are alike. In the agreement
-    "undecided" counts as a tie.
+    Intervals are clustered by voter, because one person's conversations are alike, and so are the
+    pairs of a ranking. In the agreement "undecided" counts as a tie.
     """
-    battles = list(battles)
-    undecided_battles = [battle for battle in battles if battle.verdict == "undecided"]
-    counts = Counter((battle.by_person, battle.verdict) for battle in battles)
+    pairs = list(pairs)
+    undecided_pairs = [pair for pair in pairs if pair.verdict == "undecided"]
+    counts = Counter((pair.by_person, pair.verdict) for pair in pairs)
     table: dict[str, dict[str, int]] = {}
     for vote in VOTES:
         table[vote] = {str(verdict): counts[vote, verdict] for verdict in VERDICTS}
     return JudgeMeasures(
-        battles=len(battles),
-        voters=len({battle.voter for battle in battles}),
-        consistency=_compute_share(battles, lambda battle: battle.verdict != "undecided"),
-        first_share=_compute_share(undecided_battles, lambda battle: battle.prefers_first),
-        agreement=compute_kappa(
-            (battle.voter, battle.by_person, battle.winner) for battle in battles
-        ),
+        # Not the pairs, because those of a ranking depend on one another.
+        battles=len({pair.battle for pair in pairs}),
+        voters=len({pair.voter for pair in pairs}),
+        consistency=_compute_share(pairs, lambda pair: pair.verdict != "undecided"),
+        first_share=_compute_share(undecided_pairs, lambda pair: pair.prefers_first),
+        agreement=compute_kappa((pair.voter, pair.by_person, pair.winner) for pair in pairs),
         counts=table,
     )
 
 
 def _compute_share(
-    battles: Sequence[JudgedBattle], has_property: Callable[[JudgedBattle], bool]
+    pairs: Sequence[JudgedPair], has_property: Callable[[JudgedPair], bool]
 ) -> Rate | None:
-    """Return the share of battles with a property, clustered by voter; None without battles."""
+    """Return the share of pairs with a property, clustered by voter; None without pairs."""
     successes: Counter[Hashable] = Counter()
     sizes: Counter[Hashable] = Counter()
-    for battle in battles:
-        successes[battle.voter] += has_property(battle)
-        sizes[battle.voter] += 1
+    for pair in pairs:
+        successes[pair.voter] += has_property(pair)
+        sizes[pair.voter] += 1
     rate = compute_clustered_rate([(successes[voter], size) for voter, size in sizes.items()])
     return rate if isinstance(rate, Rate) else None

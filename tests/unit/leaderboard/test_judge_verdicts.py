@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 from leaderboard.arena.judges.verdicts import (
     CHOICES,
     MIN_BATTLES,
-    JudgedBattle,
+    JudgedPair,
     combine_orders,
     measure_judge,
 )
@@ -18,7 +18,8 @@ from leaderboard.arena.judges.verdicts import (
 CHOICE = st.sampled_from(CHOICES)
 BATTLES = st.lists(
     st.builds(
-        JudgedBattle,
+        JudgedPair,
+        battle=st.uuids(),
         voter=st.integers(0, 6),
         by_person=st.sampled_from(["left", "right", "tie"]),
         shown=CHOICE,
@@ -76,7 +77,7 @@ def test_measures_are_shares_within_their_intervals(battles):
 
 
 def judged(shown, swapped, count=60, by_person="left"):
-    return [JudgedBattle(number, by_person, shown, swapped) for number in range(count)]
+    return [JudgedPair(number, number, by_person, shown, swapped) for number in range(count)]
 
 
 @pytest.mark.parametrize(("always", "share"), [("first", 1.0), ("second", 0.0)])
