@@ -22,6 +22,17 @@ def describe_steps(parts: TryParts) -> str:
 def describe_days(parts: TryParts, days: int) -> str:
     """Return a sentence with the number of tries in `days` days, and how many wait for judges."""
     values = {"tries": parts.tries, "waiting": parts.waiting, "days": days}
+    # A message has one plural, which depends on the tries, so a single day has its own sentences.
+    if days == 1 and parts.waiting:
+        sentence = ngettext(
+            "%(tries)d try in one day, %(waiting)d still waiting for judges",
+            "%(tries)d tries in one day, %(waiting)d still waiting for judges",
+            parts.tries,
+        )
+        return sentence % values
+    if days == 1:
+        sentence = ngettext("%(tries)d try in one day", "%(tries)d tries in one day", parts.tries)
+        return sentence % values
     if parts.waiting:
         sentence = ngettext(
             "%(tries)d try in %(days)d days, %(waiting)d still waiting for judges",

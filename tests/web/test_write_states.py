@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from core.accounts.services import get_annotator
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import write
 from tests.support.writing import ok
@@ -48,6 +49,15 @@ def test_other_queues_are_listed_with_their_counts(nli, qa, as_alice):
     page = ok(as_alice.get("/t/nli/judge/"))
     assert page.context["other_queues"] == [(qa.task, 2)]
     assert 'href="/t/qa/judge/"' in page.text
+
+
+def test_other_tasks_are_listed_before_their_examples_are_queued(nli, qa, as_alice, alice):
+    span = {"text": "1850", "start": 0, "end": 4}
+    write(qa, UserFactory(), question="When?", answer=span)
+    page = ok(as_alice.get("/t/nli/judge/"))
+    assert page.context["other_queues"] == [(qa.task, 1)]
+    qa.examples.update(annotator=get_annotator(alice))
+    assert ok(as_alice.get("/t/nli/judge/")).context["other_queues"] == []
 
 
 def test_one_does_not_judge_ones_own(closed, as_alice, alice):

@@ -146,14 +146,15 @@ def build_page_values(
             "may_review": can_review(user, task),
             "can_judge_as_owner": can_judge_as_owner(user, task),
         }
-        return {**values, "reads_labels": True}
+        other_queues = queue.list_other_queues(validator, task)
+        return {**values, "reads_labels": True, "other_queues": other_queues}
     if not do_votes_count(validator, task):
         return {**values, "unconfirmed": True}
     return {
         **values,
         "has_finished_assignment": has_finished_assignment(validator, task),
         "full_round": vote_caps.find_full_round(validator, task),
-        "other_queues": _list_other_queues(validator, task),
+        "other_queues": queue.list_other_queues(validator, task),
         "is_written_now": is_open_now(task),
     }
 
@@ -163,17 +164,6 @@ def _count_waiting(round_id: int) -> int:
     # Cached for a while, because it changes and is read with each vote.
     counts = read_or_count(f"queued:{round_id}", lambda: queue.count_queued_examples([round_id]))
     return max(counts[round_id], 1)
-
-
-def _list_other_queues(validator: Annotator, task: Task) -> list[tuple[Task, int]]:
-    """Return the other tasks with examples for this validator, and how many each has."""
-    other_tasks = queue.list_other_queues(validator, task)
-    counts = (
-        queue.count_places(validator, [other_task.pk for other_task in other_tasks])
-        if other_tasks
-        else {}
-    )
-    return [(other_task, counts[other_task.pk]) for other_task in other_tasks]
 
 
 def _build_example_values(

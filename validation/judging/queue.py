@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -28,6 +29,8 @@ from validation.decisions.counted import build_measure_condition
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 
 PASSES_LABEL = "passes"
+MAX_UNQUEUED = 500
+"""The number of examples outside the queue after which counting stops."""
 # Agreement is shown only after this time, so that votes stay independent.
 UNDO_TIME = timedelta(minutes=10)
 AUTHOR_TIME = timedelta(hours=1)
@@ -334,8 +337,11 @@ def read_round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
     return numbers
 
 
-def list_other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
-    """Return the other tasks that have an example to judge for this validator. One query."""
+def list_other_queues(validator: Annotator, task: Task) -> Sequence[tuple[Task, int]]:
+    """Return the other tasks with examples to judge for this validator, and how many each has.
+
+    Four queries. The counts are exact up to MAX_UNQUEUED.
+    """
     user = validator.user
     if user is None or user.is_superuser:
         return []  # people who read the labels of all tasks cannot judge any
@@ -344,7 +350,12 @@ def list_other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
     # Tasks in which the person has another role, or reads the labels.
     closed_tasks = members.filter(other_role | Q(role__in=READERS)).values("task")
     other_tasks = find_visible_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed_tasks)
-    return list(other_tasks.filter(Exists(_select_places_for(validator))))
+    counts = count_places(validator, [other_task.pk for other_task in other_tasks])
+    # New examples enter a queue only when somebody opens it, so both kinds count.
+    counts.update(count_unqueued_examples(validator, [other_task.pk for other_task in other_tasks]))
+    return [
+        (other_task, counts[other_task.pk]) for other_task in other_tasks if counts[other_task.pk]
+    ]
 
 
 def find_tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
@@ -405,6 +416,24 @@ def count_queued_examples(rounds: Collection[int]) -> Counter[int]:
     items = QueueItem.objects.filter(round__in=rounds, still_needed__gt=0).order_by()
     usable_items = items.filter(example__retracted_at__isnull=True)
     return Counter(dict(usable_items.values_list("round").annotate(Count("pk"))))
+
+
+def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Counter[int]:
+    """Count the examples of others that would be queued when the validator asks for one.
+
+    Returns the counts by task id, which stop at MAX_UNQUEUED in total. Two queries.
+    """
+    rounds = Round.objects.filter(task__in=tasks, state__in=JUDGED_ROUND_STATES)
+    round_by_id = {round.pk: round for round in rounds.select_related("task")}
+    if not round_by_id:
+        return Counter()
+    examples = Example.objects.filter(
+        ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
+        round__in=round_by_id,
+    ).exclude(annotator=validator)
+    # Not all of them: pages only say that there is work, and a new import may have a million rows.
+    drawn = islice(iterate_drawn_examples(examples, round_by_id.values()), MAX_UNQUEUED)
+    return Counter(round_by_id[round].task_id for round, _example_id in drawn)
 
 
 def count_judged_examples(round: Round) -> tuple[int, int]:

@@ -27,6 +27,8 @@ def test_what_the_days_say():
     assert waiting.startswith("6 tries in 7 days")
     assert "2" in waiting
     assert describe_days(TryParts(1, 0, 0, 0), 7) == "1 try in 7 days"
+    for parts in (TryParts(3, 2, 1, 0), TryParts(3, 0, 1, 0)):
+        assert "days" not in describe_days(parts, 1)
 
 
 def test_agreement_below_the_policy_is_named():
