@@ -129,7 +129,8 @@ def _find_judge_metric_errors(config: TaskConfig) -> Iterator[Finding]:
             message = f"{LLM_JUDGE} ranks only as long as its judge is calibrated"
         yield Finding(("metrics", "main"), message, fix)
     if LLM_JUDGE not in metrics.also:
-        if metrics.judge:
+        # As the main metric it does have a judge, so that one finding says it all.
+        if metrics.judge and metrics.main != LLM_JUDGE:
             fix = f"add {LLM_JUDGE} to also, or remove judge"
             yield Finding(("metrics", "judge"), "no metric is of a judge", fix)
         return

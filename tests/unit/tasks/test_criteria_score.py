@@ -232,6 +232,13 @@ def test_a_configuration_that_criteria_cannot_decide_is_refused(changes, path):
     assert path in problems_of(**changes)
 
 
+def test_a_judge_model_is_no_main_metric_and_one_finding_says_so():
+    assert problems_of(metrics={"main": "llm_judge", "judge": "careful"}) == {"metrics.main"}
+    metrics = {"main": "rouge_l", "also": ["llm_judge"], "judge": "careful"}
+    weights = {"weights": {"llm_judge": 10, "rouge_l": 1}}
+    load_config(build_text(metrics=metrics, leaderboard=weights))
+
+
 def test_a_right_answer_of_the_author_stands_in_for_corrections():
     reply = {"name": "reply", "type": "long_text", "label": "Your answer"}
     text = build_text(input=with_fields(FIELD, reply), output=["reply"], validation={})
