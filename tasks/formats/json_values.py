@@ -16,6 +16,11 @@ from tasks.line_files import MAX_NESTING, FileError
 
 MAX_READ_BYTES = 256 * 2**20
 """The maximum size of what is read for one object, with the keys that are left out."""
+BUFFER_BYTES = 4096
+"""What the parser reads at a time.
+
+It makes the paths of all values in it before we see the first, and a path grows with each bracket.
+"""
 OPENING, CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 # Colours and titles, as programs write them to a terminal.
 _TERMINAL_PATTERN = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -49,7 +54,9 @@ def make_object_reader(
         number = 0
         try:
             limited_file = _LimitedFile(file)
-            events = ijson.parse(limited_file, multiple_values=True, use_float=True)
+            events = ijson.parse(
+                limited_file, multiple_values=True, use_float=True, buf_size=BUFFER_BYTES
+            )
             for path, value in _build_objects(events, paths, skipped):
                 number += 1
                 limited_file.since = 0

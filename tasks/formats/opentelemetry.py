@@ -20,12 +20,14 @@ from tasks.line_files import BadRow
 
 TITLE = "OpenTelemetry"
 SPAN_KEY, LOG_KEY = "span", "log"
-PATHS = {
+_BATCH_PATHS = {
     "resourceSpans.item.scopeSpans.item.spans.item": SPAN_KEY,
     # Before version 0.19 of the protocol.
     "resourceSpans.item.instrumentationLibrarySpans.item.spans.item": SPAN_KEY,
     "resourceLogs.item.scopeLogs.item.logRecords.item": LOG_KEY,
 }
+# Also of a list of batches, as scripts that collect them write.
+PATHS = {**_BATCH_PATHS, **{f"item.{path}": key for path, key in _BATCH_PATHS.items()}}
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion")
 TOOL_OPERATION = "execute_tool"
 INPUT_EVENTS = {

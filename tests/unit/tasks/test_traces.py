@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import tracemalloc
 import zipfile
 
 import pytest
@@ -199,6 +200,24 @@ def test_limits_name_the_span_behind_them(tmp_path):
     (line,) = read_lines(write(tmp_path, batch(*long)), "opentelemetry")
     assert line.error.startswith(f"span {MAX_CONTEXT_TURNS // 2:016x}: ")
     assert str(MAX_CONTEXT_TURNS) in line.error
+
+
+def test_a_list_of_batches_is_read_like_lines(tmp_path):
+    lines = read_row(write(tmp_path / "a", batch(*SPANS[:2]), batch(*SPANS[2:])), "opentelemetry")
+    path = write(tmp_path / "b", [batch(*SPANS[:2]), batch(*SPANS[2:])])
+    assert read_row(path, "opentelemetry") == lines
+
+
+@pytest.mark.parametrize("layout", ["opentelemetry", "langfuse", "atif"])
+def test_brackets_within_brackets_take_no_memory(tmp_path, layout):
+    path = tmp_path / "traces.json"
+    path.write_text("[" * 20_000)
+    tracemalloc.start()
+    with pytest.raises(FileError, match="100 brackets"):
+        read_lines(path, layout)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200 * 2**20
 
 
 def test_a_file_in_which_a_span_stands_is_named(tmp_path):
