@@ -4,32 +4,10 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.translation import gettext as _
 
 from evaluation.dataset_releases.cards import make_bibtex
+from evaluation.dataset_releases.split_files import ReleaseSplit, list_splits
 from evaluation.models import Dataset, DatasetFile
-
-FORMATS = {"jsonl": "JSONL", "parquet": "Parquet"}
-"""The displayed names of the formats of rows, by file name extension."""
-UNLABELLED = "-unlabelled"
-"""The end of a split's file name if the file contains no labels."""
-
-
-@dataclass(frozen=True)
-class SplitFile:
-    """A file with a split's rows, and its displayed name."""
-
-    file: DatasetFile
-    words: str
-
-
-@dataclass(frozen=True)
-class ReleaseSplit:
-    """A split of a released version: its name, its number of rows, its public files."""
-
-    name: str
-    rows: int
-    files: list[SplitFile]
 
 
 @dataclass(frozen=True)
@@ -51,10 +29,7 @@ class ReleaseCard:
 def build_release_card(request: HttpRequest, dataset: Dataset) -> ReleaseCard:
     """Return the card of a finished version whose public files are prefetched. No query."""
     files = list(dataset.files.all())
-    splits = [
-        ReleaseSplit(name, rows, _find_split_files(files, name))
-        for name, rows in dataset.numbers.get("rows", {}).items()
-    ]
+    splits = list_splits(dataset, files)
     # Loaders, cards and digests are listed apart, so that the rows are found first.
     files_with_rows = {split_file.file.pk for split in splits for split_file in split.files}
     return ReleaseCard(
@@ -65,20 +40,6 @@ def build_release_card(request: HttpRequest, dataset: Dataset) -> ReleaseCard:
         _write_loading_code(request, dataset),
         _write_bibtex(request, dataset),
     )
-
-
-def _find_split_files(files: list[DatasetFile], split: str) -> list[SplitFile]:
-    split_files = []
-    for file in files:
-        stem, _dot, ending = file.name.partition(".")
-        # A private test split has labels for members alone, and a public file without them.
-        if ending not in FORMATS or stem.removesuffix(UNLABELLED) != split:
-            continue
-        words = FORMATS[ending]
-        if stem.endswith(UNLABELLED):
-            words = _("%(format)s without labels") % {"format": words}
-        split_files.append(SplitFile(file, words))
-    return split_files
 
 
 def _write_bibtex(request: HttpRequest, dataset: Dataset) -> str:

@@ -32,7 +32,10 @@ from evaluation.dataset_releases.reading import (
     find_dataset_file,
     find_dataset_files,
 )
+from evaluation.dataset_releases.samples import show_sample_rows
 from evaluation.dataset_releases.services import request_release
+from evaluation.dataset_releases.split_files import list_splits
+from evaluation.dataset_releases.splits import HELD_SPLIT
 from evaluation.dataset_releases.stored_files import open_checked_file
 from evaluation.dataset_releases.tools import export_for_tool
 from evaluation.dataset_releases.undo_services import (
@@ -120,7 +123,10 @@ def show_datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
     values = {"task": task, "round": round, "versions": versions}
     if versions:
         newest_dataset = versions[0]["dataset"]
+        # A HEAD request shows no rows, so it makes no release final.
+        shows_rows = request.method == "GET"
         values |= {
+            "samples": show_sample_rows(request.user, newest_dataset) if shows_rows else [],
             "card": _build_sections(_read_card(newest_dataset)),
             "description": render_markdown(newest_dataset.options["description"]),
         }
@@ -133,9 +139,16 @@ def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, 
     digest = next(file.sha256 for file in files if file.name == "SHA256SUMS")
     publications = [one for one in dataset.publications.all() if one.published_at is not None]
     doi = next((one.doi for one in publications if one.doi), "")
+    splits = list_splits(dataset, files)
     return {
         "dataset": dataset,
+        "key": f"v{dataset.version}",  # tells the elements of several versions apart
         "files": files,
+        "digest": digest,
+        "splits": splits,
+        # No file contains the rows that are held back.
+        "total_rows": sum(split.rows for split in splits if split.name != HELD_SPLIT),
+        "total_bytes": sum(file.size for file in files),
         "publications": publications,
         "bibtex": make_bibtex(dataset, url, digest, doi),
     }

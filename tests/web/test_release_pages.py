@@ -8,6 +8,7 @@ from zipfile import ZipFile
 import pytest
 
 from annotation.moderation import withdraw_example
+from evaluation.dataset_releases.samples import SAMPLE_SIZE
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
 from tasks.models import TaskMember
@@ -181,3 +182,35 @@ def test_a_version_that_is_not_done_cannot_be_read(client, closed):
     assert not client.get(DATA).context["versions"]
     assert client.get(f"{DATA}1/train.jsonl").status_code == 404
     assert client.get(f"{DATA}1.zip").status_code == 404
+
+
+def test_the_page_shows_rows_of_the_training_split_alone(client, closed, alice):
+    dataset = released(closed)
+    member(alice, "viewer", closed.task)
+    client.force_login(alice)
+    samples = client.get(DATA).context["samples"]
+    train = set(dataset.items.filter(split="train").values_list("example__uuid", flat=True))
+    assert len(samples) == SAMPLE_SIZE
+    assert {sample.uuid for sample in samples} <= train
+    assert samples[0].context[0][1]
+    assert samples[0].model_answers
+
+
+def test_rows_on_the_page_make_a_release_final(client, closed, alice):
+    dataset = released(closed)
+    client.head(DATA)
+    client.force_login(member(alice, "owner", closed.task))
+    client.get(DATA)  # who reads the answers anyway never judges
+    dataset.refresh_from_db()
+    assert dataset.downloaded_at is None
+    client.logout()
+    assert client.get(DATA).context["samples"]
+    dataset.refresh_from_db()
+    assert dataset.downloaded_at is not None
+
+
+def test_a_withdrawn_example_leaves_the_sample(client, closed):
+    dataset = released(closed)
+    example = dataset.items.filter(split="train").first().example
+    withdraw_example(example=example, actor=None, reason="")
+    assert example.uuid not in {sample.uuid for sample in client.get(DATA).context["samples"]}
