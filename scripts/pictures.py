@@ -327,6 +327,24 @@ def for_researchers(page: Page) -> None:
     keep(page, "model")
 
 
+def judge_trace(people: People, home: Path) -> None:
+    """Take the picture of docs/traces.md: an agent's trace that is judged step by step."""
+    traces = ROOT / "tests" / "fixtures" / "traces" / "opentelemetry.jsonl"
+    importing = ["import_examples", str(traces), "--from", "opentelemetry", "--task", "agent"]
+    importing += ["--create", "--owner", "owner@example.com", "--judge"]
+    importing += ["--labels", "right,wrong", "--steps", "fine,bad"]
+    # Only members see such a task, and its owner could read the votes of others.
+    joining = ["people", "role", "validator@example.com", "agent", "judge"]
+    environment = {**os.environ, "DYNABENCH_HOME": str(home), "DEBUG": "0"}
+    for command in (importing, joining):
+        subprocess.run([*MANAGE, *command], env=environment, check=True)
+    page = people.page("validator@example.com")
+    page.goto("/t/agent/judge/")
+    for name in ("step-3", "step-4"):
+        page.locator(f"[name={name}][value=fine]").check()
+    keep(page, "steps")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--home", type=Path, help="a home with the demo; a copy is used")
@@ -342,6 +360,7 @@ def main() -> None:
             pictures(people)
             write_for_judges(people)
             keep(people.page("annotator@example.com"), "judge", f"{DEMO}judge/")
+            judge_trace(people, home)
             film(people)
 
 
