@@ -103,7 +103,7 @@ def create_task_without_files(
     task, is_created = Task.objects.get_or_create(code=code, defaults=values)
     if not is_created:
         raise Refused(
-            _("The code %(code)s is already taken. Choose another.") % {"code": code},
+            _("The URL name %(code)s is already taken. Choose another.") % {"code": code},
             code="exists",
             field="code",
         )

@@ -77,7 +77,7 @@ HELP_TEXTS: dict[str, Any] = {
         "(Prolific) or 30 days (Mechanical Turk)."
     ),
     "slug": _("Lowercase letters, numbers, hyphens: my-study"),
-    "minutes": _("After this time the place is free again. Late work is still paid."),
+    "minutes": _("After this time, someone else can take the place. We still pay for late work."),
     "closes_at": _("Leave empty to close the campaign yourself."),
     "pay_task": _("In the currency above, for example 1.50."),
     "novel_bonus": _("The closer a catch is to an earlier one, the smaller its bonus."),
@@ -100,8 +100,8 @@ HELP_TEXTS: dict[str, Any] = {
         "Answers to `about` are optional, and you see them for groups of ten or more."
     ),
     "tour": _(
-        "Markdown. Three hyphens on a line start the next step. {item} shows an item of the "
-        "task, {item ID} or {context ID} a specific one."
+        "Markdown. Start each new step with a line of three hyphens. Write {item} to show an item"
+        " of the task, or {item ID} or {context ID} to show a specific one."
     ),
     "test_items": _("Enter 0 for no test. Each attempt uses new items, so mark enough gold items."),
     "ethics": _("Markdown. Name who approved the study and whom people can contact."),
@@ -492,5 +492,5 @@ class ExternalPaymentForm(forms.Form):
 
     cause = forms.CharField(
         label=_("Payment reference"), max_length=80,
-        help_text=_("For example the bank's reference. We add it to each ledger row."),
+        help_text=_("For example, the bank's reference number. We add it to each ledger row."),
     )  # fmt: skip

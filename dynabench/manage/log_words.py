@@ -50,7 +50,7 @@ ACTION_WORDS: dict[str, Promise] = {
     "consensus.overridden": _("Decided an example"),
     "consensus.override_withdrawn": _("Withdrew a decision"),
     "contestant.entered": _("Added a model to battles"),
-    "contestant.left": _("Took a model out of battles"),
+    "contestant.left": _("Removed a model from battles"),
     "contexts.imported": _("Imported texts"),
     "contexts.restored": _("Restored texts"),
     "contexts.retired": _("Retired texts"),

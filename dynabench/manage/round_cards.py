@@ -128,7 +128,9 @@ def describe_closing(round: Round) -> str:
     # Whoever is writing when a round closes may finish within this time.
     grace_end = find_grace_end(round, now)
     waiting_count = count_waiting_examples([round])[round.pk]
-    writing_note = _("No one is writing now. The round closes at once and can be released.")
+    writing_note = _(
+        "No one is writing now, so the round closes immediately and you can release it."
+    )
     if grace_end:
         writer_count = find_writers(round, now).count()
         writing_note = ngettext(

@@ -33,7 +33,7 @@ from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Vali
 from validation.rewards.points import compute_day_total
 from validation.rewards.scores import compute_points, extract_written_text
 
-PAGE_SIZE = 20
+PAGE_SIZE = 10
 TREND_WEEKS = 12
 TREND_HEIGHT = 96
 """The height in pixels of the chart of the past weeks."""

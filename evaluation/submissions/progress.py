@@ -73,13 +73,11 @@ OTHERS_FAILED_SENTENCES: Mapping[str, str] = {
 }
 NO_SCORE_SENTENCES: Mapping[str, str] = {
     Outcome.INFRASTRUCTURE: gettext_noop(
-        "No evaluation gave a score because of an error on our side. These runs "
-        "don't count, so run the evaluations again."
+        "An error on our side stopped all evaluations. These runs don't count. Run them again."
     ),
     Outcome.AWAY: gettext_noop(
-        "No evaluation gave a score because another server didn't answer for a "
-        "day. These runs don't count. Run the evaluations again when that server "
-        "is back."
+        "Another server didn't respond for a day, so no evaluation finished. These runs don't "
+        "count. Run them again when that server is back."
     ),
 }
 
@@ -156,7 +154,7 @@ def _describe_ended_runs(submission: Submission, runs: Sequence[EvaluationRun]) 
         sentence = _("Scored on every test set.")
     elif scored_count:
         values = {"good": scored_count, "total": len(runs)}
-        sentence = _("%(good)d of %(total)d evaluations gave scores.") % values
+        sentence = _("%(good)d of %(total)d evaluations produced a score.") % values
     else:
         return Progress("failed", _explain_missing_score(runs), is_over=True)
     if submission.is_published:
@@ -173,7 +171,7 @@ def _explain_missing_score(runs: Iterable[EvaluationRun]) -> str:
     for outcome, sentence in NO_SCORE_SENTENCES.items():
         if outcome in outcomes and outcomes <= NO_SCORE_SENTENCES.keys():
             return _(sentence)
-    return _("No evaluation gave a score.")
+    return _("None of the evaluations produced a score.")
 
 
 NEXT_SENTENCES: Mapping[str, str] = {

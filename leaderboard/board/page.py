@@ -59,7 +59,7 @@ MAX_ROOMY_COLUMNS = 4
 """The most metrics that a table shows in columns of full width."""
 MAX_HEAVY_COLUMNS = 3
 """The number of metrics that small screens show at first."""
-PAGE_ROWS = 50
+PAGE_ROWS = 25
 """Rows per page."""
 MAX_PART_BARS = 10
 """The most models whose scores are drawn in parts."""

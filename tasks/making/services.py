@@ -107,9 +107,9 @@ def check_code(code: str) -> None:
     """Raise Refused if the code is reserved or taken."""
     # A person's task must not be taken for an official or a simulated one.
     if code == SIMULATED_TASK_CODE or code in load_templates():
-        raise Refused(_("This code is reserved. Choose another."), field="code")
+        raise Refused(_("This URL name is reserved. Choose another."), field="code")
     if Task.objects.filter(code=code).exists():
-        message = _("The code %(code)s is already taken. Choose another.") % {"code": code}
+        message = _("The URL name %(code)s is already taken. Choose another.") % {"code": code}
         raise Refused(message, code="exists", field="code")
 
 

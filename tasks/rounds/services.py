@@ -142,7 +142,7 @@ def delete_round(*, round: Round, actor: User) -> None:
     """
     locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     message = _(
-        "Owners can delete a round while it isn't open and has no examples. Close the "
+        "You can delete a round only before it opens and while it has no examples. Close the "
         "round instead."
     )
     # People may be writing in a live round, and nothing tells until they send it.

@@ -28,12 +28,12 @@ STEPS = {
     State.DRAFT: Step(
         "draft",
         gettext_noop("Return round %(number)d to draft"),
-        gettext_noop("The task's page stops announcing the round as ready."),
+        gettext_noop("The task's page no longer says that the round opens soon."),
     ),
     State.READY: Step(
         "ready",
         gettext_noop("Mark round %(number)d as ready"),
-        gettext_noop("Everything is prepared, but people can't write yet."),
+        gettext_noop("Setup is complete, but people can't write yet."),
     ),
     State.OPEN: Step(
         "open",

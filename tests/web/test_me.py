@@ -13,6 +13,7 @@ from annotation.context_picking.services import pass_gate
 from annotation.models import Example
 from annotation.writing.page import build_result_panel
 from core.accounts.services import get_annotator
+from dynabench.people.work import PAGE_SIZE
 from leaderboard.models import WeeklyGoal
 from leaderboard.people.activity import (
     count_weeks,
@@ -188,12 +189,12 @@ def test_filters(as_alice, alice, bob, nli, sentiment, query, shown, headers):
         assert f'innerHTML:#status">{len(shown)} example' in response.text
 
 
-def test_pages_of_twenty(as_alice, alice, nli):
-    write_many(nli, alice, ["fooled"] * 25)
+def test_pages_are_short(as_alice, alice, nli):
+    write_many(nli, alice, ["fooled"] * (PAGE_SIZE + 5))
     text = row(as_alice)
-    assert text.count("Statement ") == 20
-    assert "Statement 24." in text
-    oldest = min(nli.examples.order_by("-pk")[:20], key=lambda example: example.pk)
+    assert text.count("Statement ") == PAGE_SIZE
+    assert f"Statement {PAGE_SIZE + 4}." in text
+    oldest = min(nli.examples.order_by("-pk")[:PAGE_SIZE], key=lambda example: example.pk)
     assert f"after={oldest.pk}" in text
     older = row(as_alice, f"{URL}?after={oldest.pk}")
     assert older.count("Statement ") == 5
@@ -403,7 +404,7 @@ def test_only_what_is_or_will_be_in_the_queue_waits_for_judges(as_alice, alice, 
         assert filters["waiting"].select_examples().count() == 32 - len(kept)
         shown = row(as_alice, f"{URL}?status=kept")
         words = re.findall(r'<span class="chip [^"]*">([^<]*)</span>', shown)
-        assert len(words) == min(20, len(kept))
+        assert len(words) == min(PAGE_SIZE, len(kept))
         assert all(said in one for one in words)
         fill_queue(round=nli)
     for one in (made[0], *kept[:1]):

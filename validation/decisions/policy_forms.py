@@ -40,7 +40,7 @@ class PolicyForm(forms.Form):
         max_value=100,
         label=_("Maximum votes"),
         help_text=_(
-            "Required except for the first rule. For a closed round you can leave it empty."
+            "Required for every rule except the first. You can leave it empty for a closed round."
         ),
         required=False,
     )

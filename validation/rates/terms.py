@@ -20,7 +20,7 @@ TERMS: Mapping[str, Term] = {
     ),
     "fooled": Term(
         gettext_noop("Model was wrong"),
-        gettext_noop("Tries that the model got wrong, before anyone judges them."),
+        gettext_noop("Tries that the model got wrong, whether or not people have judged them."),
     ),
     "judged": Term(gettext_noop("Judged"), gettext_noop("Tries with at least one vote.")),
     "decided": Term(

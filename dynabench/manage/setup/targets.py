@@ -52,7 +52,7 @@ FIELD_WORDS = {
     # Translators: noun: a version on the hub
     "revision": (gettext_lazy("Revision"), gettext_lazy("The commit of a Hugging Face model.")),
     # Translators: noun: settings of an adapter
-    "options": (gettext_lazy("Options"), gettext_lazy("Adapter options, as JSON.")),
+    "options": (gettext_lazy("Options"), gettext_lazy("Options of the adapter, as JSON.")),
     "serving": (
         # Translators: noun: how a model server runs the model
         gettext_lazy("Serving"),

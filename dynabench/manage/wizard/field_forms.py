@@ -76,7 +76,7 @@ KEY_FIELDS: Mapping[str, Callable[[], forms.Field]] = {
     "system": lambda: forms.CharField(
         label=_("System prompt"), required=False, widget=build_text_area(4)
     ),
-    "single": _build_checkbox(gettext_lazy("One probability instead of one per label")),
+    "single": _build_checkbox(gettext_lazy("The model returns one probability, not one per label")),
     "points": _build_checkbox(gettext_lazy("Writers give each criterion points")),
     "max_criteria": _build_integer_field(
         gettext_lazy("Maximum number of criteria"), min_value=1, max_value=50
@@ -233,7 +233,7 @@ class FieldForm(forms.Form):
         label=gettext_lazy("Show to judges"),
         required=False,
         choices=[
-            ("", gettext_lazy("If the model or the judges need it")),
+            ("", gettext_lazy("Only if the model or the judges need it")),
             ("yes", gettext_lazy("Always")),
             ("no", gettext_lazy("Never, because it reveals the writer's claim")),
         ],

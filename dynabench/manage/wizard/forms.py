@@ -146,7 +146,7 @@ class AnswerForm(StepForm):
         min_value=0.01,
         max_value=1,
         help_text=gettext_lazy(
-            "Above 0, at most 1. Applies to shared words, marked parts, orders and criteria."
+            "A number above 0, up to 1. Used for shared words, marked parts, orders and criteria."
         ),
     )
     pattern = forms.CharField(
@@ -463,14 +463,16 @@ class LimitsForm(StepForm):
         label=gettext_lazy("Maximum share of examples per person"),
         min_value=0.001,
         max_value=1,
-        help_text=gettext_lazy("0.05 means one in twenty. Applies from 400 examples in a round."),
+        help_text=gettext_lazy(
+            "Enter 0.05 for 5 percent. The limit starts once a round has 400 examples."
+        ),
     )
     share_of_votes = forms.FloatField(
         label=gettext_lazy("Maximum share of votes per person"),
         min_value=0.001,
         max_value=1,
         help_text=gettext_lazy(
-            "Enter a higher share if you have fewer than twenty judges. 1 means no limit."
+            "Enter a higher share if you have fewer than twenty judges, or 1 for no limit."
         ),
     )
     show_confidence = forms.ChoiceField(

@@ -53,7 +53,7 @@ class JudgeForm(forms.Form):
             ),
         )
         hint = _(
-            "Each text follows the prompt in tags named after its field, for example "
+            "We add each text after your prompt, between tags named after its field, for example "
             "`<answer_to_judge>`."
         )
         self.fields |= make_chat_fields(

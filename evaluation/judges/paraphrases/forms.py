@@ -21,7 +21,7 @@ class ParaphraseForm(forms.Form):
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
-        hint = _("The text follows the prompt between the tags `<text>` and `</text>`.")
+        hint = _("We add the text after your prompt, between `<text>` and `</text>`.")
         self.fields |= make_chat_fields(
             task, label=_("Model"), prompt=DEFAULT_PROMPT, prompt_help=hint, rows=4
         )

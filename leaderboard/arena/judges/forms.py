@@ -30,7 +30,10 @@ class ArenaJudgeForm(forms.Form):
                 "Letters, numbers, hyphens. You can't edit a judge later, so number its versions."
             ),
         )
-        hint = _("Both conversations follow the prompt. The judge answers first, second or tie.")
+        hint = _(
+            "We add both conversations after your prompt. The judge must answer first, second or "
+            "tie."
+        )
         self.fields |= make_chat_fields(
             task, label=_("Judge model"), prompt=DEFAULT_PROMPT, prompt_help=hint, rows=6
         )

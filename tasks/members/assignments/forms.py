@@ -35,7 +35,7 @@ class AmountForm(forms.Form):
         min_value=0.01,
         max_value=100,
         help_text=gettext_lazy(
-            "Leave both empty to divide all judging equally among the chosen members."
+            "Leave both empty to divide the judging equally among the chosen members."
         ),
     )
     overlap = forms.IntegerField(
