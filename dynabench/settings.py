@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "dynabench.webhooks",
     "dynabench.notices",
     "dynabench.campaigns",
+    "dynabench.studies",
     "dynabench.communities",
     "dynabench.catches",
     "tasks",
