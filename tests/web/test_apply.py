@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from core.accounts.models import confirm_address
+from core.accounts.models import Annotator, confirm_address
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands import apply
 from tasks.config_changes import hash_text
@@ -354,6 +354,19 @@ def test_roles_of_members_follow_the_file_and_nobody_is_removed_unasked(applied,
         "ben@example.com",
     }
     assert not Invitation.objects.filter(address="cleo@example.com", revoked_at=None).exists()
+
+
+def test_nobody_prunes_themselves_without_a_pseudonym(applied, ann):
+    dora = UserFactory(email="dora@example.com")
+    TaskMember.objects.create(task=Task.objects.get(), user=dora, role="owner")
+    # As of an account that has only ever used the command.
+    Annotator.objects.filter(user=ann).delete()
+    applied.write(members="email,role\ndora@example.com,owner\n")
+    removals = applied.run("--dry-run", "--prune", code=2).out
+    assert "ann@example.com" not in removals
+    assert "cleo@example.com" in removals
+    applied.run("--yes", "--prune")
+    assert TaskMember.objects.filter(user=ann).exists()
 
 
 def test_the_last_owner_stays_owner(applied):

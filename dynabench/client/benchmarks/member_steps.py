@@ -37,7 +37,9 @@ def plan_members(
         sentence = "not compared, because only owners see and change members"
         yield PlannedStep(Kind.UNCHANGED, MEMBERS_FILE, sentence)
         return
-    planner = _MemberPlanner(client, folder, inviter, site.members, site.invitations)
+    planner = _MemberPlanner(
+        client, folder, inviter, site.members, site.invitations, own_name=site.own_name
+    )
     for line in folder.members:
         yield planner.plan_line(line, is_inviting_again=is_inviting_again)
     yield from planner.plan_others(is_pruning=is_pruning)
@@ -57,9 +59,10 @@ class _MemberPlanner:
         inviter: "_Inviter",
         members: Sequence[types.Member],
         invitations: Sequence[types.Invitation],
+        own_name: str,
     ) -> None:
         self.client, self.folder, self.inviter = client, folder, inviter
-        self.invitations = invitations
+        self.invitations, self.own_name = invitations, own_name
         self.members = {str(member["email"]).casefold(): member for member in members}
         self.named_ids: set[int] = set()
         """The ids of the members whom the file names."""
@@ -135,12 +138,11 @@ class _MemberPlanner:
 
     def plan_others(self, *, is_pruning: bool) -> Iterator[PlannedStep]:
         """Yield a step for each person whom only the site has, or one that counts them."""
-        own_name = self.client.me()["pseudonym"]
         emails = {line.email.casefold() for line in self.folder.members or ()}
         others = []
         for member in self.members.values():
             # Nobody removes themselves with a file.
-            is_self = bool(own_name) and member["name"] == own_name
+            is_self = member["name"] == self.own_name
             if member["id"] not in self.named_ids and not is_self:
                 others.append(member)
         waiting = []
@@ -151,7 +153,8 @@ class _MemberPlanner:
                 waiting.append(invitation)
         if not is_pruning:
             if count := len(others) + len(waiting):
-                sentence = f"{count} people whom only the site has stay. --prune removes them"
+                noun = "person stays" if count == 1 else "people stay"
+                sentence = f"{count} more {noun} on the site. --prune removes them"
                 yield PlannedStep(Kind.UNCHANGED, MEMBERS_FILE, sentence)
             return
         for member in others:

@@ -29,7 +29,7 @@ class Site:
     """A task as a site has it now.
 
     rounds: None for an arena, which has none. members, invitations: None if the person may not see
-    them.
+    them. own_name: the pseudonym of the person who applies.
     """
 
     task: types.FullTask
@@ -38,6 +38,7 @@ class Site:
     rounds: Sequence[types.Round] | None
     members: Sequence[types.Member] | None
     invitations: Sequence[types.Invitation] | None
+    own_name: str
 
     def find_target(self, name: str) -> types.TargetModel | None:
         """Return the target with a name, or None."""
@@ -68,6 +69,8 @@ def read_site(client: DynabenchClient, code: str) -> Site | None:
         role = f"Your role is {task['role']}" if task["role"] else "You aren't a member"
         message = f"You can't change the task {code}. {role}. Ask an owner to make you an editor."
         raise NoRight(message) from None
+    # Before the members, because a new account has no pseudonym until it asks for it.
+    own_name = client.me()["pseudonym"]
     members: Any = None
     invitations: Any = None
     try:
@@ -80,4 +83,5 @@ def read_site(client: DynabenchClient, code: str) -> Site | None:
     except NotFound:
         # An arena, which compares answers without rounds.
         rounds = None
-    return Site(task, config, client.target_models(code), rounds, members, invitations)
+    targets = client.target_models(code)
+    return Site(task, config, targets, rounds, members, invitations, own_name)
