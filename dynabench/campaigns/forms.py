@@ -336,7 +336,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
                 self._convert_to_smallest_units(name, values)
         if (values.get("test_right") or 0) > (values.get("test_items") or 0):
             self.add_error(
-                "test_right", gettext("Enter at most the number of gold items in the test.")
+                "test_right", gettext("Enter a number up to the number of gold items in the test.")
             )
         opens_at, closes_at = values.get("opens_at"), values.get("closes_at")
         if closes_at and closes_at <= max(opens_at or closes_at, timezone.now()):

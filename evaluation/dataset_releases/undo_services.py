@@ -29,7 +29,7 @@ from tasks.rounds.states import reopen_released_round
 State = Dataset.State
 FINAL_REASONS = {
     "version": gettext_noop("A later version exists, which replaces withdrawn examples."),
-    "downloaded": gettext_noop("Someone has seen or downloaded rows of this release."),
+    "downloaded": gettext_noop("Someone has viewed or downloaded rows of this release."),
     "trained": gettext_noop(
         "A model was trained on this release, or includes its rows in a prompt."
     ),

@@ -71,7 +71,7 @@ def _check_source(submission: Submission) -> None:
         raise Invalid(_(sentence), field=field)
     if version and not select_open_versions(task).filter(pk=version.pk).exists():
         message = _(
-            "Predictions must be for the newest version of a set whose inputs can be downloaded."
+            "Submit predictions for the newest version of a test set with downloadable inputs."
         )
         raise Invalid(message, field="evaluation_set")
     if kind.is_remote and not task.evaluation_sets.filter(may_leave=True).exists():

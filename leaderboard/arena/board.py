@@ -167,8 +167,8 @@ def list_arena_notices(table: Table) -> list[str]:
     if table["voters"] == 1:
         sentences.append(
             _(
-                "Only one person has voted. Confidence intervals need more voters, so all models "
-                "share a rank."
+                "Only one person has voted. Intervals need more voters, so all models share a "
+                "rank until then."
             )
         )
     return sentences

@@ -152,7 +152,9 @@ def check_may_judge(validator: Annotator, task: Task) -> None:
     Unconfirmed for people whose votes do not count.
     """
     if can_read_labels(validator, task):
-        raise NotBlind(_("You can read this task's labels, so you can't judge it."))
+        raise NotBlind(
+            _("Your role shows you this task's labels, so you can't judge its examples.")
+        )
     if validator.user is not None and not can_judge(validator.user, task):
         raise NotAllowed(_("Your role in this task doesn't include judging."))
     check_may_work_now(validator, task)

@@ -254,9 +254,7 @@ class BoundedZip(io.FileIO):
         """Read up to `size` bytes. Raises ArchiveRefused for more than MAX_DIRECTORY_BYTES."""
         # The archive states the size of its table, which zipfile would read at once.
         if size and size > MAX_DIRECTORY_BYTES:
-            raise ArchiveRefused(
-                gettext_noop("The archive's table of contents is too large. Pack fewer files.")
-            )
+            raise ArchiveRefused(gettext_noop("The archive has too many files. Pack fewer files."))
         return super().read(size) or b""
 
 

@@ -250,7 +250,7 @@ def _read_block(stream: ByteSource) -> bytes:
     try:
         return stream.read(BLOCK_BYTES)
     except OSError:
-        raise UploadRefused(_("The connection was interrupted. Send the piece again.")) from None
+        raise UploadRefused(_("The connection was interrupted. Send this part again.")) from None
 
 
 @transaction.atomic

@@ -147,7 +147,7 @@ class _JudgeJob:
         for number, judgement in enumerate(self.judged_answers):
             progress = 0.5 * number / max(1, len(self.judged_answers))
             self.heartbeat.report_progress(
-                progress, gettext_noop("judging answers that people judged")
+                progress, gettext_noop("judging the answers that people have judged")
             )
             self.find_verdict(judgement.question)
         self.store_report()
@@ -155,7 +155,9 @@ class _JudgeJob:
     def look_at_open_criteria(self) -> None:
         """Judge criteria before people do. These verdicts are never votes."""
         for question in find_open_questions(self.judge.task):
-            self.heartbeat.report_progress(0.5, gettext_noop("judging before people do"))
+            self.heartbeat.report_progress(
+                0.5, gettext_noop("judging new answers before people judge them")
+            )
             self.find_verdict(question)
 
     def score_runs(self) -> None:
