@@ -18,7 +18,7 @@ def make_step_rows(
     step_votes: the answers about steps, at the places of the votes; empty for rows without steps.
     """
     decisions = decide_steps(step_votes, policy)
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     # Keys are numbers as texts, so that 10 would come before 9.
     for key in sorted(decisions, key=int):
         judgements = []

@@ -1,7 +1,7 @@
 """The report of a judge: its measures, and its ranking beside people's. Loads numpy."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from leaderboard.arena.battles.breaking import list_pair_votes
 from leaderboard.arena.judges.selectors import Orders, find_battles_to_judge
@@ -33,7 +33,9 @@ def build_report(judge: ArenaJudge, orders: Mapping[tuple[int, str], Orders]) ->
             waiting_count += 1
             continue
         for vote in votes:
-            by_person: Vote = vote.winner if vote.winner in ("left", "right") else "tie"
+            by_person: Vote = "tie"
+            if vote.winner in ("left", "right"):
+                by_person = cast(Vote, vote.winner)
             shown, swapped = choices[vote.pair][False], choices[vote.pair][True]
             judged_pair = JudgedPair(battle.pk, voter, by_person, shown, swapped)
             judged_pairs.append(judged_pair)
