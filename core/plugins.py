@@ -1,4 +1,4 @@
-"""Load plug-ins: metrics, field types and file formats from other people's packages.
+"""Load plug-ins: metrics, field types, formats and adversaries from other people's packages.
 
 A package declares them in its `pyproject.toml`, and a site that has it installed finds them:
 
@@ -18,6 +18,9 @@ RegisterPlugin = Callable[[str, Any], None]
 EXPECTED_OBJECTS = {
     "dynabench.metrics": "a class with a name, derived from evaluation.scoring.metrics.Metric",
     "dynabench.field_types": "a class with a name, derived from tasks.config.components.FieldType",
+    "dynabench.adversaries": (
+        "a class with a name, derived from dynabench.adversaries.kinds.base.Kind"
+    ),
     "dynabench.formats": "a tasks.formats.base.Format; its name is that of the entry point",
 }
 """A description of the object that an entry point must name, by group."""

@@ -18,7 +18,7 @@ GROUPS = (
     (_("Task owners"), ("how-to-open-a-round", "how-to-release-a-round", "benchmark-in-git",
                         "owners", "task-config", "states-roles-limits", "targets",
                         "starter-models", "datasets", "traces", "campaigns", "studies",
-                        "communities", "arena", "demo")),
+                        "adversaries", "communities", "arena", "demo")),
     (_("Researchers"), ("first-model", "how-to-read-a-leaderboard", "researchers", "evaluation",
                         "statistics", "leaderboard-walk", "boards", "client", "api",
                         "mcp")),

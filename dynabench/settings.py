@@ -65,6 +65,7 @@ INSTALLED_APPS = [
     "dynabench.studies",
     "dynabench.communities",
     "dynabench.catches",
+    "dynabench.adversaries",
     "tasks",
     "annotation",
     "validation",
@@ -421,6 +422,7 @@ LONG_JOBS = {
     "evaluation.jobs.evaluate_next",
     "evaluation.jobs.run_training",
     "dynabench.operations.demo.jobs.fill",
+    "dynabench.adversaries.jobs.attack",
 }
 # They last as long as people ask, so a process does nothing else meanwhile.
 PRACTICE_JOB = "evaluation.jobs.serve_practice"

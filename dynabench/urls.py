@@ -61,6 +61,7 @@ urlpatterns = [
     path("join/<str:key>/", joining.show_invitation, name="join"),
     path("manage/", my_tasks.show_my_tasks, name="manage"),
     path("own/<slug:code>/campaigns/", include("dynabench.campaigns.own_urls")),
+    path("own/<slug:code>/adversaries/", include("dynabench.adversaries.own_urls")),
     path("own/<slug:code>/", include("dynabench.manage.urls")),
     path("c/<slug:slug>/", include("dynabench.campaigns.urls")),
     path("personal/<str:key>/", personal.show_personal_data, name="personal"),

@@ -162,6 +162,25 @@ def assign_next(*, annotator: Annotator, round: Round | None, requested_kind: st
     return change_goal(assignment=assignment) if requested_kind == "goal" else assignment
 
 
+def assign_chosen(*, annotator: Annotator, context: Context, goal: str) -> Assignment:
+    """Assign a context and a goal that the site chose for one of its own programs.
+
+    Their other assignment in the round ends. Locks the round. Raises RoundClosed.
+    """
+    with transaction.atomic():
+        round = _lock_open_round(context.round_id)
+        current = selectors.find_current_assignment(annotator, round)
+        if current and (current.context_id, current.goal) == (context.pk, goal):
+            return current
+        if current:
+            # As in `assign`: the constraint allows one current assignment.
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        return Assignment.objects.create(
+            annotator=annotator, round=round, context=context, goal=goal
+        )
+
+
 def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
     """Assign a sent-back example to its author, with its context and goal.
 

@@ -15,6 +15,7 @@ LOG_AREAS: dict[str, tuple[Promise, tuple[str, ...]]] = {
             *("target", "generator", "training", "evaluation_set", "metric", "llm_judge", "board"),
             *("own_worker", "paraphrases", "allowance", "snapshot"),
             *("contestant", "comparisons", "conversation", "gold_pair", "arena_judge"),
+            "adversary",
         ),
     ),
     "people": (_("Members and campaigns"), ("member", "invitation", "duty", "campaign")),
@@ -23,6 +24,11 @@ LOG_AREAS: dict[str, tuple[Promise, tuple[str, ...]]] = {
 """Areas of the log by their name in the URL: the title, and the first parts of their actions."""
 
 ACTION_WORDS: dict[str, Promise] = {
+    "adversary.made": _("Created an adversary"),
+    "adversary.retired": _("Retired an adversary"),
+    "adversary.scheduled": _("Changed an adversary’s schedule"),
+    "adversary.started": _("Started an adversary"),
+    "adversary.stopped": _("Stopped an adversary"),
     "allowance.changed": _("Changed the submission limit"),
     "arena_judge.asked": _("Ran an LLM judge"),
     "arena_judge.hidden": _("Removed an LLM judge from the leaderboard"),

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from dynabench.adversaries.fit import can_run_adversaries, has_one_text_and_label
 from dynabench.manage.next_step import NextStep, find_next_step
 from dynabench.notices.manage_counts import count_waiting_work
 from tasks.access import PermissionCheck
@@ -52,6 +53,7 @@ PAGE_PERMISSIONS: Mapping[str, PermissionCheck] = {
     "own:config": can_edit,
     # Findings tell of votes, too.
     "own-campaigns:campaigns": lambda user, task: can_own(user, task) and can_read(user, task),
+    "own-adversaries:adversaries": can_run_adversaries,
     "own:access": can_manage,
     "own:log": can_read,
     "own:delete": can_own,
@@ -166,6 +168,13 @@ SIDE_GROUPS = (
                 _has_models,
             ),
             SidePage("own:arena", _("Models"), ("own:arena-model",), _is_arena),
+            SidePage(
+                "own-adversaries:adversaries",
+                # Translators: programs that search for texts that models get wrong
+                _("Adversaries"),
+                ("own-adversaries:*",),
+                has_one_text_and_label,
+            ),
             SidePage(
                 "own-campaigns:campaigns", _("Campaigns"), ("own-campaigns:*",), _fits_every_task
             ),

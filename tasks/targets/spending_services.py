@@ -95,8 +95,6 @@ def note_uses(payers: Iterable[Payer], usages: Iterable[Usage | None]) -> None:
 
 
 def _note_use(payer: Payer, usage: Usage) -> None:
-    options = payer.target.options
-    price_in, price_out = options.get("price_in", 0), options.get("price_out", 0)
     row_key: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
     # The unique row of the day, whoever creates it.
     row, _ = ModelUse.objects.get_or_create(**row_key, day=get_today())
@@ -105,8 +103,15 @@ def _note_use(payer: Payer, usage: Usage) -> None:
         requests=F("requests") + usage.requests,
         tokens_in=F("tokens_in") + usage.tokens_in,
         tokens_out=F("tokens_out") + usage.tokens_out,
-        cost=F("cost") + (usage.tokens_in * price_in + usage.tokens_out * price_out) / MILLION,
+        cost=F("cost") + compute_price(payer.target, usage),
     )
+
+
+def compute_price(target: TargetModel, usage: Usage) -> float:
+    """Return the price of calls in whole money, by the prices in the target's options."""
+    price_in, price_out = target.options.get("price_in", 0), target.options.get("price_out", 0)
+    # Prices are those of a million tokens, as servers publish them.
+    return float(usage.tokens_in * price_in + usage.tokens_out * price_out) / MILLION
 
 
 class MeteredEndpoint:

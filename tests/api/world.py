@@ -15,6 +15,8 @@ from annotation.models import Assignment, Attempt, Example, Report
 from core.accounts.models import ApiToken, User, confirm_address
 from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token
+from dynabench.adversaries.models import Adversary
+from dynabench.adversaries.services import create_adversary
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
@@ -32,6 +34,7 @@ from tasks.members.invitation_services import create_invitation_link
 from tasks.models import ContextBatch, Round, Task, TaskMember
 from tasks.services import OFFICIAL_FOLDER
 from tests.support import media
+from tests.support.adversaries import options_of
 from tests.support.boards import fill_board, measured
 from tests.support.campaigns import open_campaign
 from tests.support.evaluations import accepted_model
@@ -102,11 +105,18 @@ def make_world() -> World:
         "acts": ["0" * 32],
         "task-invitations": [link.pk],
         "campaigns": [open_campaign(task).slug],
+        "adversaries": [_adversary(task, owner).pk],
         **teams,
         **_rounds(task, owner, other),
         **_models(task, owner),
     }
     return World(owner, other, admin, task, ids, team_members)
+
+
+def _adversary(task: Task, owner: User) -> Adversary:
+    """An adversary of the owner's that asks about every premise."""
+    options = options_of("rules", templates="contradiction | It is false that {premise}")
+    return create_adversary(task=task, actor=owner, kind="rules", options=options, name="Denials")
 
 
 def _teams(owner: User, other: User) -> tuple[dict[str, list[Any]], list[Any]]:

@@ -7,13 +7,17 @@ from textwrap import dedent
 
 from annotation.aids.registry import AIDS
 from core.periodic import SCHEDULED_JOBS, SWEEP_JOBS, TIDYING_JOBS
+from dynabench.adversaries.kinds.base import KINDS as ADVERSARY_KINDS
 from dynabench.campaigns.ways.registry import WAYS
 from dynabench.notices.registry import NEWS_KINDS, TASK_NOTICES
 from evaluation.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs/extending.md"
 BLOCK = re.compile(r"^ *```python\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-REGISTRIES = (AIDS, KINDS, NEWS_KINDS, SCHEDULED_JOBS, SWEEP_JOBS, TASK_NOTICES, TIDYING_JOBS, WAYS)
+REGISTRIES = (
+    *(ADVERSARY_KINDS, AIDS, KINDS, NEWS_KINDS, SCHEDULED_JOBS, SWEEP_JOBS, TASK_NOTICES),
+    *(TIDYING_JOBS, WAYS),
+)
 """Those that other modules import, so that they are restored in their place."""
 
 

@@ -35,7 +35,7 @@ def address_of(world, route):
         "tool": "doccano",
         "action": "pause",
         "slug": "study",
-        "kind": "ledger",
+        "kind": "rules" if "adversaries" in route else "ledger",
         "who": "authors",
         "uuid": ids["examples"][0],
         "pk": ids.get(route.split("/<int:pk>")[0].rsplit("/", 1)[-1], ids["models"])[0],

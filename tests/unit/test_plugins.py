@@ -1,4 +1,4 @@
-"""Metrics, field types and formats of other people's packages, as `pip install` leaves them."""
+"""Metrics, field types, formats and adversaries of others, as `pip install` leaves them."""
 
 import os
 import subprocess
@@ -13,6 +13,7 @@ from tasks.config.field_types.texts import Text
 from tasks.formats.snli import FORMAT as SNLI
 from dataclasses import replace
 
+from dynabench.adversaries.kinds.base import Kind
 from evaluation.scoring.metrics.base import Mean
 
 
@@ -30,6 +31,15 @@ class Proverb(Text, name="proverb"):
     """A proverb."""
 
 
+class Echo(Kind, name="echo"):
+    """Asks nothing."""
+
+    title, summary, place, settings = "Echo", "Asks nothing.", 9, ()
+
+    def plan_attacks(self, settings, labels, rng):
+        return []
+
+
 OTHER = replace(SNLI, title="Other")
 WRONG = 5
 '''
@@ -39,6 +49,8 @@ from evaluation.scoring.metrics import METRICS
 from tasks.config.components import FIELD_TYPES
 from tasks.config import schema, field_types
 from tasks.formats import FORMATS
+from dynabench.adversaries.kinds import KINDS
+print("echo" in KINDS)
 print("shout" in METRICS, "shout" in schema.METRIC_NAMES)
 print("proverb" in FIELD_TYPES, "other" in FORMATS)
 """
@@ -46,6 +58,7 @@ GROUPS = {
     "dynabench.metrics": "shout = plug:Shout",
     "dynabench.field_types": "proverb = plug:Proverb",
     "dynabench.formats": "other = plug:OTHER",
+    "dynabench.adversaries": "echo = plug:Echo",
 }
 
 
@@ -69,7 +82,7 @@ def show(folder):
 def test_what_an_installed_package_offers_is_there(tmp_path):
     install(tmp_path, GROUPS)
     done = show(tmp_path)
-    assert done.stdout.split() == ["True"] * 4, done.stderr
+    assert done.stdout.split() == ["True"] * 5, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -78,6 +91,7 @@ def test_what_an_installed_package_offers_is_there(tmp_path):
         ("dynabench.metrics", "shout = plug:Missing"),
         ("dynabench.metrics", "shout = plug:WRONG"),
         ("dynabench.field_types", "proverb = plug:Shout"),
+        ("dynabench.adversaries", "echo = plug:Shout"),
         ("dynabench.formats", "other = nowhere:OTHER"),
         ("dynabench.formats", "snli = plug:OTHER"),
     ],

@@ -16,6 +16,7 @@ from core.accounts.models import LogEntry
 from core.accounts.services import get_annotator
 from core.web import lists
 from core.web.lists import ListPage
+from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.campaigns.models import Place
 from dynabench.communities.models import Community, Post
 from dynabench.manage import review
@@ -24,6 +25,7 @@ from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Dataset, DatasetItem, NearCopy, TrainingRun
 from leaderboard.models import Battle, Contestant
 from tasks.models import Duty, TargetVersion, TaskMember
+from tests.support.adversaries import make_adversary
 from tests.support.arenas import compare
 from tests.support.battles import battle_arena
 from tests.support.campaigns import open_campaign, take_part
@@ -281,6 +283,32 @@ def make_catches(round):
     return [(reverse("catches:wall", args=["nli"]), "after", MANY)]
 
 
+def make_adversaries(round, owner):
+    """Adversaries, of which one has run several times and logged tries."""
+    task = round.task
+    rules = [
+        make_adversary(round, owner, "rules", templates="neutral | A dog sat by the door.")
+        for _ in range(MANY)
+    ]
+    runs = [
+        AdversaryRun.objects.create(adversary=rules[0], round=round, number=n + 1, state="done")
+        for n in range(MANY)
+    ]
+    AdversaryTry.objects.bulk_create(
+        AdversaryTry(
+            run=run, adversary=rules[0], round=round, digest=str(run.number), label="neutral",
+            text="A dog sat by the door.", step="template", is_offered=True,
+        )
+        for run in runs
+    )  # fmt: skip
+    address = reverse("own-adversaries:adversary", args=[task.code, rules[0].pk])
+    return [
+        (reverse("own-adversaries:adversaries", args=[task.code]), "page", MANY),
+        (address, "page", MANY),
+        (address, "runs-page", MANY),
+    ]
+
+
 def make_tasks(task, owner):
     """Further tasks of the owner, made last, because other lists add tasks as well."""
     for number in range(MANY):
@@ -298,6 +326,7 @@ def test_every_row_of_every_list_is_reached(client, nli, owner):
         *make_trainings(nli.task),
         *make_examples(nli, owner),
         *make_contexts(nli),
+        *make_adversaries(nli, owner),
         *make_history(nli, owner),
         *make_arena(owner),
         *make_news(owner),

@@ -1,0 +1,136 @@
+"""How often the word search flips the sentiment starter: share of sentences, calls for each.
+
+    python -m bench.adversaries            # 200 sentences, a few minutes
+    python -m bench.adversaries --quick    # 40 sentences
+
+The sentences are DynaSent's (round 1, dev), of which the starter gets the label right. They need
+DYNABENCH_DATA. A flip is an answer that differs from the label after the search's changes. It says
+nothing of whether people still read the label in the changed sentence.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
+from bench.confidence import read_dynasent_rows  # noqa: E402
+from dynabench.adversaries.kinds.base import Answer, Probe  # noqa: E402
+from dynabench.adversaries.kinds.search import LETTER_EDITS, Limits, search_sentence  # noqa: E402
+from evaluation.training.calibration import compute_probabilities  # noqa: E402
+from evaluation.training.confidence import score_windows  # noqa: E402
+from evaluation.training.data import encode_row, run_sorted  # noqa: E402
+from evaluation.training.shipped import find_shipped_folder, unpack_starter  # noqa: E402
+from serving.backends import TorchBackend, load_model_and_filling  # noqa: E402
+from serving.spec import ModelSpec, open_folder  # noqa: E402
+from serving.tokens import build_codec  # noqa: E402
+
+SEED = 0
+MAX_WORDS = 30
+WAYS: Mapping[str, Limits] = {
+    "letters, greedy": Limits(0.25, LETTER_EDITS, 1, False),
+    "words, greedy": Limits(0.25, 0, 1, True),
+    "both, greedy": Limits(0.25, LETTER_EDITS, 1, True),
+    "both, beam of 3": Limits(0.25, LETTER_EDITS, 3, True),
+}
+"""The settings of the search that are compared."""
+
+
+class Starter:
+    """The sentiment starter, asked about one text at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        spec = ModelSpec(folder.name, str(folder), backend="torch")
+        model = open_folder(spec)
+        logits_of, tokens = load_model_and_filling(spec, model)
+        self._codec, self._backend = build_codec(model, tokens), TorchBackend(logits_of, tokens)
+        self._labels = model.labels
+        self.call_count = 0
+
+    def ask(self, text: str, label: str) -> Answer:
+        """Return whether the starter gives another label, and the chance that it gives this one."""
+        self.call_count += 1
+        row = {"text": text, "label": label}
+        windows = [encode_row(row, self._codec)]
+        logits = run_sorted(windows, self._backend.run)
+        scored = score_windows([row], windows, logits, self._labels)[0]
+        chances = compute_probabilities(scored.scores)
+        return Answer(int(chances.argmax()) != scored.right, float(chances[scored.right]))
+
+
+def find_flip(starter: Starter, text: str, label: str, limits: Limits) -> Probe | None:
+    """Return the changed sentence that flips the starter, or None."""
+    search = search_sentence(text, limits, Random(f"{SEED} {text}"))
+    probe = next(search)
+    try:
+        while True:
+            answer = starter.ask(probe.text, label)
+            if answer.is_fooled and probe.is_offered:
+                return probe
+            probe = search.send(answer)
+    except StopIteration:
+        return None
+
+
+def choose_sentences(starter: Starter, count: int) -> list[tuple[str, str]]:
+    """Return sentences of at most MAX_WORDS words with labels that the starter gets right."""
+    rows = list(read_dynasent_rows())
+    Random(SEED).shuffle(rows)
+    sentences: list[tuple[str, str]] = []
+    for row in rows:
+        if len(sentences) == count:
+            break
+        is_short = len(row["text"].split()) <= MAX_WORDS
+        if is_short and not starter.ask(row["text"], row["label"]).is_fooled:
+            sentences.append((row["text"], row["label"]))
+    return sentences
+
+
+def measure_way(
+    starter: Starter, sentences: Sequence[tuple[str, str]], limits: Limits
+) -> dict[str, Any]:
+    """Return the share of flipped sentences, the calls for each, and the first three flips."""
+    starter.call_count, flips = 0, []
+    for text, label in sentences:
+        if probe := find_flip(starter, text, label, limits):
+            flips.append({"label": label, "from": text, "to": probe.text})
+    return {
+        "sentences": len(sentences),
+        "flipped": round(len(flips) / len(sentences), 3),
+        "calls_per_sentence": round(starter.call_count / len(sentences), 1),
+        "first": flips[:3],
+    }
+
+
+def main() -> None:
+    parser = build_parser(__doc__, quick="160 of the 200 sentences")
+    args = parser.parse_args()
+    count = 2 if args.smoke else 40 if args.quick else 200
+    with TemporaryDirectory() as scratch:
+        unpack_starter(find_shipped_folder("sentiment"), Path(scratch))
+        starter = Starter(Path(scratch))
+        sentences = choose_sentences(starter, count)
+        if not sentences:
+            print("This needs DynaSent's rows in DYNABENCH_DATA.", file=sys.stderr)
+            raise SystemExit(EXIT_UNAVAILABLE)
+        ways = {name: measure_way(starter, sentences, limits) for name, limits in WAYS.items()}
+    ratios = {name: way["flipped"] for name, way in ways.items()}
+    results = add_origin({"ways": ways, "ratios": ratios}, "torch", "transformers")
+    if args.json:
+        print(json.dumps(results, ensure_ascii=False, indent=2))
+        return
+    for name, way in ways.items():
+        print(
+            f"{name}: {way['flipped']:.1%} of {way['sentences']} sentences flipped, "
+            f"{way['calls_per_sentence']} calls for each"
+        )
+
+
+if __name__ == "__main__":
+    main()

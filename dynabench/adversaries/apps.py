@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class AdversariesConfig(AppConfig):
+    name = "dynabench.adversaries"
+    label = "adversaries"

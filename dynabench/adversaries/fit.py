@@ -1,0 +1,79 @@
+"""Which tasks adversaries can work in, and who may run them."""
+
+from django.utils.translation import gettext as _
+
+from core.errors import Refused
+from dynabench.adversaries.kinds.base import Kind, list_kinds
+from tasks.config.schema import TaskConfig
+from tasks.models import Task
+from tasks.permissions import Person, can_edit, can_read
+
+
+def can_run_adversaries(user: Person, task: Task) -> bool:
+    """Return whether the person may see and run the task's adversaries.
+
+    Their log has labels and answers, so an owner who judges blind may not.
+    """
+    return can_edit(user, task) and can_read(user, task)
+
+
+def reads_context(config: TaskConfig) -> bool:
+    """Return whether the models read a text that the owners imported."""
+    return any(component.name in config.model_fields for component in config.context)
+
+
+def has_one_text_and_label(config: TaskConfig) -> bool:
+    """Return whether people write one text for a label, and models answer with a label."""
+    label_field, text_field = config.goal.field, config.text_field
+    if config.kind != "examples" or config.talk or label_field != config.answer_field:
+        return False
+    rule = config.verdict
+    if rule.type != "exact_match" or rule.fields != (label_field,) or config.media_fields:
+        return False
+    # Any further field that is required would need somebody who knows what to write there.
+    return text_field in config.model_fields and not any(
+        component.required and component.when is None
+        for component in config.input
+        if component.name not in (text_field, label_field)
+    )
+
+
+def check_fits(task: Task, kind: Kind) -> None:
+    """Check that an adversary of this kind can work in the task. Raises Refused."""
+    config = task.config
+    if not has_one_text_and_label(config):
+        raise Refused(
+            _("Adversaries need a task in which people write one text for a label."), code="unfit"
+        )
+    if not config.programs.write:
+        raise Refused(
+            _("Only people write in this task. Set programs: {write: true} to allow adversaries."),
+            code="programs",
+        )
+    if reads_context(config) and not kind.reads_context:
+        raise Refused(
+            _("This kind can't write about the task's texts. Choose another kind."), code="unfit"
+        )
+
+
+def list_fitting_kinds(task: Task) -> list[Kind]:
+    """Return the kinds that can work in the task, in order."""
+    fitting_kinds = []
+    for kind in list_kinds():
+        try:
+            check_fits(task, kind)
+        except Refused:
+            continue
+        fitting_kinds.append(kind)
+    return fitting_kinds
+
+
+def find_unfit_reason(task: Task) -> str:
+    """Return why no adversary can work in the task; "" if one can."""
+    if list_fitting_kinds(task):
+        return ""
+    try:
+        check_fits(task, list_kinds()[0])
+    except Refused as refusal:
+        return str(refusal)
+    return ""

@@ -1,0 +1,24 @@
+"""The function that queue workers call for a run, and the schedule of nightly runs."""
+
+from django.utils import timezone
+
+from core.periodic import register_quarter_hourly
+from dynabench.adversaries.models import AdversaryRun
+from dynabench.adversaries.run_services import run_adversary
+from dynabench.adversaries.services import start_due_runs
+from evaluation.isolation.queue.leases import claim_job
+from evaluation.isolation.queue.lifecycle import do_claimed_job
+
+NIGHT_HOURS = range(1, 5)
+"""The hours (UTC) in which nightly runs start."""
+
+
+def attack(run_id: int) -> None:
+    """Continue a run of an adversary for one slice of time."""
+    do_claimed_job(claim_job(AdversaryRun, run_id), run_adversary)
+
+
+@register_quarter_hourly(counts="runs of adversaries started", why="They work while people sleep.")
+def start_nightly_adversaries() -> int:
+    """Start nightly adversaries during the night; return how many."""
+    return start_due_runs() if timezone.now().hour in NIGHT_HOURS else 0

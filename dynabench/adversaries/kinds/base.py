@@ -1,0 +1,158 @@
+"""The base class of kinds of adversaries, and the values that they exchange with a run."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from core.registry import register_member
+from core.text.words import gettext_noop
+
+MAX_NAME_CHARS = 20
+"""The width of the database column with a kind's name."""
+KINDS: dict[str, "Kind"] = {}
+"""All kinds by name. Importing the modules of `dynabench.adversaries.kinds` fills it."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A text about which an adversary wants to ask the models.
+
+    step: how it was made, in a few words for the log. is_offered: whether people may get it if it
+    fools the models. Texts that only measure, such as a sentence without a word, are not offered.
+    """
+
+    text: str
+    step: str
+    is_offered: bool = True
+
+
+class Answer(NamedTuple):
+    """What the models said about a probe.
+
+    is_fooled: whether they were fooled, by the round's rule. chance: the mean probability that they
+    give to the right label (0-1); 0 or 1 if they report none.
+    """
+
+    is_fooled: bool
+    chance: float
+
+
+Search = Generator[Probe, Answer, None]
+"""A search yields probes, and gets the models' answer to each as the value of `yield`.
+
+It must depend only on its arguments and on these answers: a run that continues repeats it with the
+stored answers.
+"""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A search for a text with one right label.
+
+    begin: starts the search about a context, given as its fields.
+    """
+
+    label: str
+    begin: Callable[[Mapping[str, Any]], Search]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of a kind, which forms and the API ask for.
+
+    lines: a text with an entry per line. default: also of settings that are left out. low, high:
+    the range of a number.
+    """
+
+    name: str
+    title: str
+    kind: Literal["lines", "number", "flag"]
+    default: Any
+    help: str = ""
+    low: int = 0
+    high: int = 0
+
+
+class SettingError(ValueError):
+    """Raised if a setting is wrong; the message says how to correct it.
+
+    setting: its name. message: the untranslated message. values: what replaces its placeholders.
+    """
+
+    def __init__(self, setting: str, message: str, **values: Any) -> None:
+        super().__init__(message % values)
+        self.setting, self.message, self.values = setting, message, values
+
+
+class Kind:
+    """A kind of adversary.
+
+    A subclass with a name, `class Search(Kind, name="search")`, registers the kind. Raises
+    TypeError if one of PARTS is missing, or the name is taken or too long.
+    """
+
+    PARTS: ClassVar[tuple[str, ...]] = ("title", "summary", "place", "settings", "plan_attacks")
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]
+    """What it does, in a sentence for the owners of tasks."""
+    place: ClassVar[int]
+    """The position among all kinds, from 1."""
+    settings: ClassVar[tuple[Setting, ...]]
+    """What its form asks for."""
+    reads_context: ClassVar[bool] = True
+    """Whether its texts can be about a context that the models read with them."""
+
+    def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if name:
+            register_member(cls, name, KINDS, noun="kind of adversary", max_chars=MAX_NAME_CHARS)
+
+    @abstractmethod
+    def plan_attacks(
+        self, settings: Mapping[str, Any], labels: Sequence[str], rng: Random
+    ) -> Iterable[Attack]:
+        """Return the attacks of a run, in order. Raises SettingError.
+
+        settings: values by name, complete and of the right types. labels: those of the task.
+        """
+
+
+def list_kinds() -> list[Kind]:
+    """Return all kinds, by place and name."""
+    return sorted(KINDS.values(), key=lambda kind: (kind.place, kind.name))
+
+
+LINE_MESSAGE = gettext_noop("Line %(number)d: separate its parts with |, label first.")
+LABEL_MESSAGE = gettext_noop("Line %(number)d: “%(label)s” is not a label of this task.")
+MAX_LINES = 2000
+MANY_LINES_MESSAGE = gettext_noop("Enter at most %(most)d lines.")
+
+
+def split_lines(setting: str, text: str) -> list[tuple[int, str]]:
+    """Return the lines of a setting with their numbers, without empty ones. Raises SettingError."""
+    lines = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            lines.append((number, line.strip()))
+    if len(lines) > MAX_LINES:
+        raise SettingError(setting, MANY_LINES_MESSAGE, most=MAX_LINES)
+    return lines
+
+
+def read_labelled_line(
+    setting: str, number: int, line: str, labels: Sequence[str], part_count: int = 2
+) -> list[str]:
+    """Return the parts of a line such as “positive | We loved it.”, of which the first is a label.
+
+    Raises SettingError if the number of parts or the label is wrong.
+    """
+    parts = [part.strip() for part in line.split("|")]
+    if len(parts) != part_count or not all(parts):
+        raise SettingError(setting, LINE_MESSAGE, number=number)
+    if parts[0] not in labels:
+        raise SettingError(setting, LABEL_MESSAGE, number=number, label=parts[0])
+    return parts

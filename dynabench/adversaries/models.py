@@ -1,0 +1,201 @@
+"""Adversaries of tasks, their runs, and the log of everything that they tried."""
+
+import uuid
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+from annotation.models import Example
+from core.accounts.models import Annotator
+from dynabench.adversaries.kinds.base import MAX_NAME_CHARS
+from evaluation.models import Job
+from evaluation.models.jobs import UNFINISHED_STATES
+from tasks.models import Context, Round, Task
+
+MAX_CALLS = 100_000
+MAX_MINUTES = 600
+MAX_EXAMPLES = 500
+
+
+class Budget(models.Model):
+    """An abstract model with the limits of a run."""
+
+    max_calls = models.PositiveIntegerField(
+        _("Maximum calls of models"),
+        default=2000,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_CALLS)],
+        help_text=_("A question to two models is two calls."),
+    )
+    max_examples = models.PositiveIntegerField(
+        _("Maximum examples for people to judge"),
+        default=20,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_EXAMPLES)],
+    )
+    max_minutes = models.PositiveIntegerField(
+        _("Maximum minutes"),
+        default=30,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_MINUTES)],
+    )
+    max_tokens = models.PositiveBigIntegerField(
+        _("Maximum tokens"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Leave empty for no limit."),
+    )
+    max_cost = models.FloatField(
+        _("Maximum cost"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("At the prices of the models. Leave empty for no limit."),
+    )
+
+    class Meta:
+        abstract = True
+
+
+BUDGET_FIELDS = ("max_calls", "max_examples", "max_minutes", "max_tokens", "max_cost")
+
+
+class Adversary(Budget):
+    """An entry of a task that searches for failures of the models to fool, as people do.
+
+    Its examples belong to an annotator of its own, so that caps and duplicates are counted for it
+    as for a person.
+    """
+
+    task = models.ForeignKey(Task, models.CASCADE, related_name="adversaries")
+    name = models.CharField(_("Name"), max_length=60)
+    # Of a plug-in, too: a kind that is no longer installed cannot run, and its log stays.
+    kind = models.CharField(max_length=MAX_NAME_CHARS)
+    options = models.JSONField(default=dict, help_text="The values of the kind's settings.")
+    seed = models.PositiveIntegerField(
+        _("Seed"), default=0, validators=[MaxValueValidator(2**31 - 1)]
+    )
+    is_nightly = models.BooleanField(_("Run every night while a round is open"), default=False)
+    annotator = models.OneToOneField(Annotator, models.PROTECT, related_name="+")
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    retired_at = models.DateTimeField(null=True)  # it never runs again, and its examples stay
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            # Boards, logs and files name an adversary by this.
+            models.UniqueConstraint(fields=["task", "name"], name="adversary_one_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.task}"
+
+
+class AdversaryRun(Job, Budget):
+    """A run of an adversary against the open round, and what it has used of its budget.
+
+    The limits are those of the adversary when the run was requested.
+    """
+
+    function = "dynabench.adversaries.jobs.attack"
+
+    class End(models.TextChoices):
+        FINISHED = "finished", _("All attacks done")
+        CALLS = "calls", _("Maximum calls reached")
+        EXAMPLES = "examples", _("Maximum examples reached")
+        MINUTES = "minutes", _("Maximum minutes reached")
+        TOKENS = "tokens", _("Maximum tokens reached")
+        COST = "cost", _("Maximum cost reached")
+        CAPS = "caps", _("Task limit of tries reached")
+        SPENT = "spent", _("Model budget used up")
+        CLOSED = "closed", _("Round closed")
+        REPEATS = "repeats", _("Repeated itself")
+        STOPPED = "stopped", _("Stopped by an owner")
+
+    adversary = models.ForeignKey(Adversary, models.CASCADE, related_name="runs")
+    round = models.ForeignKey(Round, models.CASCADE, related_name="+")
+    number = models.PositiveIntegerField(help_text="Of the adversary's runs, from 1.")
+    calls = models.PositiveIntegerField(default=0)
+    examples = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.FloatField(default=0)
+    seconds = models.FloatField(default=0)
+    ended_by = models.CharField(max_length=10, choices=End, blank=True)
+
+    class Meta(Job.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.UniqueConstraint(fields=["adversary", "number"], name="adversaryrun_number"),
+            # The schedule and an owner may request a run at the same moment.
+            models.UniqueConstraint(
+                fields=["adversary"],
+                condition=Q(state__in=UNFINISHED_STATES),
+                name="adversaryrun_one_at_work",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.number} of {self.adversary}"
+
+
+class AdversaryTry(models.Model):
+    """A question of an adversary to the round's models: at most once for each text and label.
+
+    The row exists before the models are asked, so a worker that dies leaves a trace of it.
+    """
+
+    class State(models.TextChoices):
+        ASKING = gettext_noop("asking")
+        ANSWERED = gettext_noop("answered")
+        REPEATING = gettext_noop("repeating")  # asked again, as an example
+        STORED = gettext_noop("stored")
+        REFUSED = gettext_noop("refused")  # as an example, by a limit or as a duplicate
+        UNANSWERED = gettext_noop("unanswered")  # the models cannot answer this text
+        WAITING = gettext_noop("waiting")  # the models were away, and are asked again
+        LOST = gettext_noop("lost")  # the worker died, so the answer is unknown
+
+    run = models.ForeignKey(AdversaryRun, models.CASCADE, related_name="logged_tries")
+    # Its index is that of adversarytry_once.
+    adversary = models.ForeignKey(
+        Adversary, models.CASCADE, related_name="logged_tries", db_index=False
+    )
+    round = models.ForeignKey(Round, models.CASCADE, related_name="+", db_index=False)
+    context = models.ForeignKey(
+        Context, models.SET_NULL, null=True, related_name="+",
+        help_text="Null: the models do not read it.",
+    )  # fmt: skip
+    digest = models.CharField(max_length=64, help_text="Of what the models read, and the label.")
+    label = models.CharField(max_length=200)
+    text = models.TextField()
+    step = models.TextField(help_text="How the text was made.")
+    is_offered = models.BooleanField(help_text="False: it only measures, and people never get it.")
+    state = models.CharField(max_length=10, choices=State, default=State.ASKING)
+    reason = models.CharField(max_length=200, blank=True)
+    outputs = models.JSONField(default=list, help_text="Of each model: name, output and prob.")
+    is_fooled = models.BooleanField(null=True)
+    chance = models.FloatField(null=True, help_text="Mean probability of the label (0-1).")
+    tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.FloatField(default=0)
+    key = models.UUIDField(default=uuid.uuid4, help_text="Of the attempt that asks again.")
+    example = models.OneToOneField(Example, models.SET_NULL, null=True, related_name="+")
+    asked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "adversary tries"
+        constraints = [
+            # No text is asked about twice, also by a later run or by two workers.
+            models.UniqueConstraint(
+                fields=["adversary", "round", "digest"], name="adversarytry_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"try {self.pk} of {self.run}"

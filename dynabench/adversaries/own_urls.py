@@ -1,0 +1,16 @@
+"""The URLs of the pages about a task's adversaries, `/own/<code>/adversaries/…`."""
+
+from django.urls import path
+
+from dynabench.adversaries import own_views
+
+app_name = "own-adversaries"
+urlpatterns = [
+    path("", own_views.list_adversaries, name="adversaries"),
+    path("new/<slug:kind>/", own_views.show_new_adversary, name="make"),
+    path("<int:pk>/", own_views.show_adversary, name="adversary"),
+    path("<int:pk>/start/", own_views.start_adversary, name="start"),
+    path("<int:pk>/stop/", own_views.stop_adversary, name="stop"),
+    path("<int:pk>/schedule/", own_views.change_schedule, name="schedule"),
+    path("<int:pk>/retire/", own_views.retire_own_adversary, name="retire"),
+]

@@ -1,0 +1,133 @@
+"""The pages on which a task's owners create, start and stop adversaries, and read what they did."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.accounts.people import get_person
+from core.web.htmx import get_form_status
+from core.web.lists import list_page
+from core.web.refusals import show_as_form_error, show_as_message
+from dynabench.adversaries import services
+from dynabench.adversaries.board import build_board
+from dynabench.adversaries.fit import can_run_adversaries, find_unfit_reason, list_fitting_kinds
+from dynabench.adversaries.forms import AdversaryForm, OptionsForm, TryFilter
+from dynabench.adversaries.kinds.base import KINDS
+from dynabench.adversaries.models import Adversary
+from dynabench.adversaries.selectors import describe_budget, find_current_run, with_last_run
+from tasks.access import find_task
+from tasks.models import Task
+
+
+def _find_adversary(request: HttpRequest, code: str, pk: int) -> tuple[Task, Adversary]:
+    """Return the task and its adversary. Raises Http404 and PermissionDenied."""
+    task = find_task(request, code, can_run_adversaries)
+    return task, get_object_or_404(task.adversaries.select_related("task"), pk=pk)
+
+
+@require_safe
+def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the task's adversaries with their last runs, and the board."""
+    task = find_task(request, code, can_run_adversaries)
+    values = {
+        "task": task,
+        "page": list_page(request, with_last_run(task.adversaries.all())),
+        "kinds": list_fitting_kinds(task),
+        "unfit_reason": find_unfit_reason(task),
+        "board": build_board(task),
+    }
+    return render(request, "own/adversaries.html", values)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_new_adversary(request: HttpRequest, code: str, kind: str) -> HttpResponse:
+    """Show the form for a new adversary of a kind; POST creates it."""
+    task = find_task(request, code, can_run_adversaries)
+    chosen_kind = KINDS.get(kind)
+    if chosen_kind is None:
+        raise Http404
+    data = request.POST if request.method == "POST" else None
+    form = AdversaryForm(data, initial={"name": _(chosen_kind.title)})
+    options_form = OptionsForm(chosen_kind, data, prefix="options")
+    # Both are checked, so that all errors are shown at once.
+    if data is not None and all([form.is_valid(), options_form.is_valid()]):
+        with show_as_form_error(form), show_as_form_error(options_form):
+            adversary = services.create_adversary(
+                task=task,
+                actor=get_person(request),
+                kind=kind,
+                options=options_form.cleaned_data,
+                **form.cleaned_data,
+            )
+            messages.success(request, _("Adversary created. Start its first run."))
+            return redirect("own-adversaries:adversary", code, adversary.pk)
+    values = {"task": task, "kind": chosen_kind, "form": form, "options_form": options_form}
+    status = get_form_status(form, options_form)
+    return render(request, "own/adversary_form.html", values, status=status)
+
+
+@require_safe
+def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Show an adversary's settings, its runs with what is left of their budgets, and its log."""
+    task, adversary = _find_adversary(request, code, pk)
+    filters = TryFilter(request)
+    tries = adversary.logged_tries.filter(**filters.chosen_values).select_related("example", "run")
+    kind = KINDS.get(adversary.kind)
+    values = {
+        "task": task,
+        "adversary": adversary,
+        "kind": kind,
+        "options": []
+        if kind is None
+        else [(setting, adversary.options.get(setting.name)) for setting in kind.settings],
+        "run": find_current_run(adversary),
+        "runs": list_page(request, adversary.runs.select_related("round"), name="runs"),
+        "budget": describe_budget(adversary.runs.first()),
+        "filters": filters,
+        "page": list_page(request, tries),
+    }
+    return render(request, "own/adversary.html", values)
+
+
+@require_POST
+def start_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Queue a run against the open round."""
+    _task, adversary = _find_adversary(request, code, pk)
+    with show_as_message(request):
+        services.start_run(adversary=adversary, actor=get_person(request))
+        messages.success(request, _("Run requested. Refresh this page to see its tries."))
+    return redirect("own-adversaries:adversary", code, pk)
+
+
+@require_POST
+def stop_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Stop the current run, if there is one."""
+    _task, adversary = _find_adversary(request, code, pk)
+    if run := find_current_run(adversary):
+        services.stop_run(run=run, actor=get_person(request))
+        messages.success(request, _("Run stopped."))
+    return redirect("own-adversaries:adversary", code, pk)
+
+
+@require_POST
+def change_schedule(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Switch nightly runs on or off."""
+    _task, adversary = _find_adversary(request, code, pk)
+    # The button says which state is wanted, so that a second click changes nothing.
+    is_nightly = request.POST.get("nightly") == "1"
+    services.set_schedule(adversary=adversary, actor=get_person(request), is_nightly=is_nightly)
+    messages.success(
+        request, _("Nightly runs turned on.") if is_nightly else _("Nightly runs turned off.")
+    )
+    return redirect("own-adversaries:adversary", code, pk)
+
+
+@require_POST
+def retire_own_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+    """Retire an adversary."""
+    _task, adversary = _find_adversary(request, code, pk)
+    services.retire_adversary(adversary=adversary, actor=get_person(request))
+    messages.success(request, _("Adversary retired. Its examples and its log stay."))
+    return redirect("own-adversaries:adversaries", code)

@@ -1,0 +1,456 @@
+"""A run of an adversary: ask the models, log every try, and submit what fools them.
+
+A run is done in slices, so that other work gets its turn. Each slice repeats the searches from the
+start with the logged answers, and asks only what was never asked. So a killed run continues in the
+same way as one whose slice is over. The locks are listed in docs/locking.md.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple, NoReturn
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from annotation.attempts.live_targets import (
+    build_model_inputs,
+    get_affordable_target,
+    get_failure_code,
+    list_payers,
+    record_target_failure,
+    request_answers_in_time,
+)
+from annotation.attempts.services import (
+    ask_targets,
+    begin_attempt,
+    expire_attempt,
+    judge_answers,
+)
+from annotation.context_picking.services import assign_chosen
+from annotation.models import Attempt, Example
+from annotation.refusals import CapReached, RoundClosed
+from core.errors import Refused
+from core.jobs.queue import enqueue
+from core.text.words import gettext_noop
+from dynabench.adversaries.kinds.base import Answer, Attack, Probe, Search
+from dynabench.adversaries.models import AdversaryRun, AdversaryTry
+from dynabench.adversaries.services import find_kind
+from evaluation.contract import ImpossibleJob, NotNow, ServerAway
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
+from evaluation.isolation.queue.lifecycle import do_job_work
+from tasks.config.loading import validate_inputs
+from tasks.config.values import normalise_values
+from tasks.models import Context, Round, TargetModel
+from tasks.selectors import list_targets
+from tasks.targets.endpoints.base import UNANSWERED_REASONS, EndpointError, Prediction
+from tasks.targets.spending_services import compute_price
+
+SLICE_SECONDS = 60.0
+"""How long a worker works on a run before other jobs get their turn."""
+MAX_IDLE_PROBES = 200
+"""A run ends after so many probes in a row that it had already made, or that nobody may write."""
+POLL_SECONDS = 0.1
+FINAL_FAILURES = ("closed", "duplicate", "replaced", *UNANSWERED_REASONS)
+"""Failures after which the same text is not submitted again."""
+NO_ANSWER = Answer(is_fooled=False, chance=1.0)
+"""What a search gets for a text that the models did not answer: it is no step forward."""
+NO_TEXT_MESSAGE = gettext_noop("The round has no texts. Import some, then start again.")
+NO_TARGET_MESSAGE = gettext_noop("The round has no model to fool. Add one, then start again.")
+State, End = AdversaryTry.State, AdversaryRun.End
+
+
+class RunEnded(Exception):
+    """Raised when a run has ended. end: why."""
+
+    def __init__(self, end: AdversaryRun.End) -> None:
+        super().__init__(end)
+        self.end = end
+
+
+class SliceOver(Exception):
+    """Raised when other jobs get their turn; the run continues later."""
+
+
+class KnownTry(NamedTuple):
+    """A logged try, of this run or of an earlier one in the round."""
+
+    pk: int
+    state: str
+    answer: Answer
+
+
+def run_adversary(run: AdversaryRun) -> None:
+    """Work on a claimed run for a slice of time. Takes no lock: the run is leased.
+
+    Raises LeaseLost.
+    """
+    do_job_work(run, _work_slice)
+
+
+def _work_slice(run: AdversaryRun, heartbeat: Heartbeat) -> None:
+    try:
+        RunSlice(run, heartbeat).work()
+        end = End.FINISHED
+    except RunEnded as ended:
+        end = ended.end
+    except SliceOver:
+        # The models have answered, so an earlier time in which they were away is over.
+        heartbeat.call_patiently(
+            lambda: leases.return_to_queue(run, timezone.now(), "", away_since=None)
+        )
+        enqueue(run.function, run.pk)
+        return
+    except Refused as refusal:
+        raise ImpossibleJob(str(refusal)) from None
+    heartbeat.call_patiently(lambda: leases.finish_job(run, ended_by=end))
+
+
+class RunSlice:
+    """A slice of a run: everything that it reads once, and the work."""
+
+    def __init__(self, run: AdversaryRun, heartbeat: Heartbeat) -> None:
+        self._run, self._heartbeat = run, heartbeat
+        self._adversary = run.adversary
+        self._round = run.round
+        self._config = run.round.task.config
+        self._kind = find_kind(self._adversary)
+        self._entries = list_targets(self._round)
+        if not self._entries:
+            raise ImpossibleJob(NO_TARGET_MESSAGE)
+        # Each run of an adversary searches in another way, and each slice of a run in the same.
+        self._seed = f"{self._adversary.seed} {run.number}"
+        self._contexts = self._list_contexts()
+        self._known = self._load_tries()
+        self._seen_digests: set[str] = set()
+        self._idle_count = 0
+        self._slice_ends_at = time.monotonic() + SLICE_SECONDS
+        self._counted_until = time.monotonic()
+
+    def work(self) -> None:
+        """Go through all attacks. Raises RunEnded, SliceOver, LeaseLost and WorkStopped."""
+        try:
+            rng, labels = Random(f"{self._seed} attacks"), self._config.goal_choices
+            attacks = list(self._kind.plan_attacks(self._adversary.options, labels, rng))
+        except ValueError as error:  # the task's labels have changed since it was created
+            raise ImpossibleJob(str(error)) from None
+        for number, attack in enumerate(attacks):
+            self._heartbeat.report_progress(number / len(attacks), "")
+            self._follow(attack, self._contexts[number % len(self._contexts)])
+
+    def _list_contexts(self) -> list[Context]:
+        """Return the round's texts in an order that depends on the run's seed only.
+
+        Raises ImpossibleJob if there are none.
+        """
+        contexts = list(Context.objects.filter(round=self._round, is_retired=False).order_by("pk"))
+        if not contexts:
+            raise ImpossibleJob(NO_TEXT_MESSAGE)
+        Random(f"{self._seed} contexts").shuffle(contexts)
+        return contexts
+
+    def _load_tries(self) -> dict[str, KnownTry]:
+        """Return the adversary's tries in the round by digest, after closing interrupted ones.
+
+        An adversary has one run at a time, so whatever still asks was left by a worker that died.
+        """
+        tries = AdversaryTry.objects.filter(adversary=self._adversary, round=self._round)
+        tries.filter(state=State.ASKING).update(state=State.LOST)
+        for interrupted_try in tries.filter(state=State.REPEATING):
+            self._close_interrupted(interrupted_try)
+        known: dict[str, KnownTry] = {}
+        columns = ("digest", "pk", "state", "is_fooled", "chance")
+        for digest, pk, state, is_fooled, chance in tries.values_list(*columns):
+            answer = NO_ANSWER
+            if is_fooled is not None:
+                answer = Answer(is_fooled, chance)
+            known[digest] = KnownTry(pk, state, answer)
+        return known
+
+    def _close_interrupted(self, interrupted_try: AdversaryTry) -> None:
+        """Link the example of a submission during which a worker died, if it was stored."""
+        attempt = Attempt.objects.filter(
+            annotator=self._adversary.annotator_id, key=interrupted_try.key
+        ).first()
+        if attempt and attempt.example:
+            self._store(interrupted_try, attempt.example)
+        else:
+            AdversaryTry.objects.filter(pk=interrupted_try.pk).update(state=State.LOST)
+
+    def _follow(self, attack: Attack, context: Context) -> None:
+        """Follow one search to its end."""
+        search = attack.begin(context.fields)
+        answer: Answer | None = None
+        while probe := _advance(search, answer):
+            answer = self._answer(attack.label, probe, context)
+
+    def _answer(self, label: str, probe: Probe, context: Context) -> Answer:
+        """Return the models' answer to a probe, logged or new; submit it if it fools them."""
+        # As a form sends and stores it, so that a text is the same when it is submitted.
+        inputs = normalise_values(
+            self._config.input,
+            {self._config.text_field: probe.text.strip(), self._config.answer_field: label},
+        )
+        model_inputs = build_model_inputs(self._round, context.fields, inputs)
+        digest = _hash_question(label, model_inputs)
+        is_valid = not validate_inputs(self._config, context.fields, inputs)
+        # A probe that only measures may be shorter than what people may write.
+        if digest in self._seen_digests or (probe.is_offered and not is_valid):
+            self._idle_count += 1
+            if self._idle_count > MAX_IDLE_PROBES:
+                raise RunEnded(End.REPEATS)
+            return self._known[digest].answer if digest in self._known else NO_ANSWER
+        self._idle_count = 0
+        self._seen_digests.add(digest)
+        known = self._known.get(digest)
+        if known is None or known.state == State.WAITING:
+            known = self._ask(digest, label, probe, context, model_inputs)
+            self._known[digest] = known
+        is_find = known.answer.is_fooled and probe.is_offered
+        # Of an earlier run, too, which reached its maximum before it could submit this.
+        if is_find and known.state == State.ANSWERED:
+            self._submit(known.pk, inputs, label, context)
+        return known.answer
+
+    # Ask
+
+    def _ask(
+        self,
+        digest: str,
+        label: str,
+        probe: Probe,
+        context: Context,
+        model_inputs: Mapping[str, Any],
+    ) -> KnownTry:
+        """Log a try, ask all models about it, and log their answer."""
+        self._check_budget()
+        values = {
+            "run": self._run,
+            "label": label,
+            "text": probe.text,
+            "step": probe.step,
+            "is_offered": probe.is_offered,
+            "context": context if self._reads(context) else None,
+            "state": State.ASKING,
+            "asked_at": timezone.now(),
+        }
+        with transaction.atomic():
+            # The call counts before it is made: a worker that dies has still made it.
+            self._reserve_calls()
+            logged_try, _is_new = AdversaryTry.objects.update_or_create(
+                adversary=self._adversary, round=self._round, digest=digest, defaults=values
+            )
+        try:
+            predictions = self._request_answers(model_inputs)
+        except EndpointError as error:
+            return self._log_failure(logged_try, error)
+        return self._log_answer(logged_try, predictions)
+
+    def _reads(self, context: Context) -> bool:
+        return any(name in self._config.model_fields for name in context.fields)
+
+    def _request_answers(self, model_inputs: Mapping[str, Any]) -> list[Prediction]:
+        """Ask as the writing page does, with the same budgets. Raises EndpointError."""
+        payers = list_payers(self._entries)
+        targets = [get_affordable_target(payer) for payer in payers]
+        seconds = settings.LIVE_DEADLINE_SECONDS
+        return list(request_answers_in_time(targets, model_inputs, payers, seconds))
+
+    def _log_answer(self, logged_try: AdversaryTry, predictions: list[Prediction]) -> KnownTry:
+        label, answer_field = logged_try.label, self._config.answer_field
+        outcome = judge_answers(self._round, {answer_field: label}, predictions)
+        chances, outputs = [], []
+        tokens, cost = 0, 0.0
+        for entry, prediction in zip(self._entries, predictions, strict=True):
+            if prediction.prob is None:
+                chances.append(float(prediction.output.get(answer_field) == label))
+            else:
+                chances.append(prediction.prob.get(label, 0.0))
+            outputs.append(_describe_output(entry.target, prediction))
+            if prediction.usage is not None:
+                tokens += prediction.usage.tokens_in + prediction.usage.tokens_out
+                cost += compute_price(entry.target, prediction.usage)
+        is_fooled = outcome.status == Example.Outcome.FOOLED
+        answer = Answer(is_fooled, sum(chances) / len(chances))
+        AdversaryTry.objects.filter(pk=logged_try.pk, state=State.ASKING).update(
+            state=State.ANSWERED,
+            outputs=outputs,
+            is_fooled=is_fooled,
+            chance=answer.chance,
+            tokens=tokens,
+            cost=cost,
+        )
+        self._add_use(tokens, cost)
+        return KnownTry(logged_try.pk, State.ANSWERED, answer)
+
+    def _log_failure(self, logged_try: AdversaryTry, error: EndpointError) -> KnownTry:
+        """Log why there is no answer. Raises RunEnded or WorkStopped if a text is not the cause."""
+        record_target_failure(error, [entry.target for entry in self._entries])
+        code = get_failure_code(error)
+        is_text_the_cause = code in UNANSWERED_REASONS
+        state = State.UNANSWERED if is_text_the_cause else State.WAITING
+        AdversaryTry.objects.filter(pk=logged_try.pk).update(state=state, reason=code)
+        self._add_use()
+        if is_text_the_cause:
+            return KnownTry(logged_try.pk, state, NO_ANSWER)
+        if error.is_permanent and code != "spent":
+            raise ImpossibleJob(str(error))
+        _stop_without_model(code, str(error), error.retry_after)
+
+    # Submit
+
+    def _submit(self, try_pk: int, inputs: dict[str, Any], label: str, context: Context) -> None:
+        """Submit a text that fooled the models, as a person would.
+
+        They are asked again, with nothing kept from the first time. The example has the second
+        answer, so a catch that can't be repeated is none.
+        """
+        self._check_budget()
+        own_rows = AdversaryTry.objects.filter(pk=try_pk)
+        with transaction.atomic():
+            self._reserve_calls()
+            # Whoever finds it answered submits it, so that it is submitted once.
+            if not own_rows.filter(state=State.ANSWERED).update(state=State.REPEATING):
+                return
+        logged_try = own_rows.get()
+        try:
+            attempt = self._repeat(logged_try, inputs, label, context)
+        except Refused as refusal:
+            own_rows.update(state=State.REFUSED, reason=str(refusal)[:200])
+            if isinstance(refusal, CapReached):
+                raise RunEnded(End.CAPS) from None
+            if isinstance(refusal, RoundClosed):
+                raise RunEnded(End.CLOSED) from None
+            return
+        # The same text costs as much as the first time, which the attempt does not say.
+        self._add_use(logged_try.tokens, logged_try.cost)
+        if attempt.example:
+            self._store(logged_try, attempt.example)
+        elif attempt.failure in FINAL_FAILURES:
+            own_rows.update(state=State.REFUSED, reason=attempt.failure)
+        else:
+            # Answered, as before: the next slice submits it again, under the same key.
+            own_rows.update(state=State.ANSWERED)
+            _stop_without_model(attempt.failure, attempt.failure, None)
+
+    def _store(self, logged_try: AdversaryTry, example: Example) -> None:
+        """Log that a try became an example, and count it once for this run."""
+        rows = AdversaryTry.objects.filter(pk=logged_try.pk, state=State.REPEATING)
+        with transaction.atomic():
+            if rows.update(state=State.STORED, example=example):
+                run_rows = AdversaryRun.objects.filter(pk=self._run.pk)
+                run_rows.update(examples=F("examples") + 1)
+
+    def _repeat(
+        self, logged_try: AdversaryTry, inputs: dict[str, Any], label: str, context: Context
+    ) -> Attempt:
+        """Return the ended attempt. Raises Refused."""
+        chosen_context = context
+        if not self._reads(context):
+            # Any text will do, so take turns: a cap on tries counts by text.
+            chosen_context = self._contexts[self._run.examples % len(self._contexts)]
+        annotator = self._adversary.annotator
+        assignment = assign_chosen(annotator=annotator, context=chosen_context, goal=label)
+        attempt, must_ask = begin_attempt(
+            annotator=annotator,
+            assignment=assignment,
+            key=logged_try.key,
+            inputs=inputs,
+            by_program=True,
+        )
+        if must_ask:
+            attempt = ask_targets(attempt)
+        # A slow model's answer is stored by a thread; its deadline ends the wait.
+        while attempt.state == Attempt.State.ASKING:
+            self._heartbeat.beat()
+            time.sleep(POLL_SECONDS)
+            attempt = expire_attempt(attempt=attempt)
+        return attempt
+
+    # Budget
+
+    def _check_budget(self) -> None:
+        """Raise RunEnded if a limit is reached, or SliceOver. Renews the lease."""
+        self._heartbeat.beat()
+        run = self._run
+        run.refresh_from_db(fields=["examples", "tokens", "cost", "seconds"])
+        if run.seconds >= 60 * run.max_minutes:
+            raise RunEnded(End.MINUTES)
+        if run.max_tokens is not None and run.tokens >= run.max_tokens:
+            raise RunEnded(End.TOKENS)
+        if run.max_cost is not None and run.cost >= run.max_cost:
+            raise RunEnded(End.COST)
+        if run.examples >= run.max_examples:
+            raise RunEnded(End.EXAMPLES)
+        if not Round.objects.filter(pk=self._round.pk, state=Round.State.OPEN).exists():
+            raise RunEnded(End.CLOSED)
+        if time.monotonic() > self._slice_ends_at:
+            raise SliceOver
+
+    def _reserve_calls(self) -> None:
+        """Count a call of each model. Takes no lock: one conditional update.
+
+        Raises RunEnded if too few are left, and LeaseLost if another worker has the run.
+        """
+        call_count = len(self._entries)
+        own_run = AdversaryRun.objects.filter(
+            pk=self._run.pk, state=AdversaryRun.State.RUNNING, lease_token=self._run.lease_token
+        )
+        is_affordable = own_run.filter(calls__lte=F("max_calls") - call_count)
+        if is_affordable.update(calls=F("calls") + call_count):
+            return
+        if own_run.exists():
+            raise RunEnded(End.CALLS)
+        raise LeaseLost(f"{self._run} is not this worker's any more.")
+
+    def _add_use(self, tokens: int = 0, cost: float = 0.0) -> None:
+        """Add what the models used, as they report it, and the time since the last use."""
+        now = time.monotonic()
+        AdversaryRun.objects.filter(pk=self._run.pk).update(
+            tokens=F("tokens") + tokens,
+            cost=F("cost") + cost,
+            seconds=F("seconds") + now - self._counted_until,
+        )
+        self._counted_until = now
+
+
+def _advance(search: Search, answer: Answer | None) -> Probe | None:
+    """Return the search's next probe; None at its end.
+
+    Raises ImpossibleJob if the adversary's own code fails: repeated, it would fail again.
+    """
+    try:
+        return next(search) if answer is None else search.send(answer)
+    except StopIteration:
+        return None
+    except Exception as error:
+        message = f"The adversary failed ({type(error).__name__}: {error})."
+        raise ImpossibleJob(message) from error
+
+
+def _stop_without_model(code: str, message: str, seconds: float | None) -> NoReturn:
+    """Stop the slice because a model gave no answer.
+
+    Raises RunEnded if its budget is used up, NotNow if it is busy, and ServerAway otherwise.
+    """
+    if code == "spent":
+        raise RunEnded(End.SPENT)
+    if code in ("busy", "loading"):
+        raise NotNow(message, seconds)
+    raise ServerAway(message)
+
+
+def _hash_question(label: str, model_inputs: Mapping[str, Any]) -> str:
+    """Return the digest of what the models read, with the label that counts as right."""
+    question = json.dumps([label, model_inputs], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(question.encode()).hexdigest()
+
+
+def _describe_output(target: TargetModel, prediction: Prediction) -> dict[str, Any]:
+    prob = None if prediction.prob is None else dict(prediction.prob)
+    return {"model": target.name, "output": dict(prediction.output), "prob": prob}

@@ -1,0 +1,50 @@
+"""Reads of adversaries: their runs, and what is left of a run's budget."""
+
+from typing import NamedTuple
+
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from dynabench.adversaries.models import Adversary, AdversaryRun
+from evaluation.models.jobs import UNFINISHED_STATES
+
+
+class BudgetLine(NamedTuple):
+    """A limit of a run with what was used of it. most: None without a limit."""
+
+    name: str | Promise
+    used: float
+    most: float | None
+
+    @property
+    def left(self) -> float | None:
+        """Return what is left; None without a limit."""
+        return None if self.most is None else max(0, self.most - self.used)
+
+
+def with_last_run(adversaries: QuerySet[Adversary]) -> QuerySet[Adversary]:
+    """Annotate adversaries with the state of their last run and why it ended; in use first."""
+    last_runs = AdversaryRun.objects.filter(adversary=OuterRef("pk")).order_by("-pk")
+    return adversaries.annotate(
+        last_state=Subquery(last_runs.values("state")[:1]),
+        last_end=Subquery(last_runs.values("ended_by")[:1]),
+    ).order_by(F("retired_at").asc(nulls_first=True), "pk")
+
+
+def find_current_run(adversary: Adversary) -> AdversaryRun | None:
+    """Return the adversary's queued or running run, or None."""
+    return adversary.runs.filter(state__in=UNFINISHED_STATES).first()
+
+
+def describe_budget(run: AdversaryRun | None) -> list[BudgetLine]:
+    """Return the limits of a run with what it has used; empty for None."""
+    if run is None:
+        return []
+    return [
+        BudgetLine(_("Calls of models"), run.calls, run.max_calls),
+        BudgetLine(_("Examples"), run.examples, run.max_examples),
+        BudgetLine(_("Minutes"), round(run.seconds / 60, 1), run.max_minutes),
+        BudgetLine(_("Tokens"), run.tokens, run.max_tokens),
+        BudgetLine(_("Cost"), round(run.cost, 4), run.max_cost),
+    ]

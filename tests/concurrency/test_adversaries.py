@@ -1,0 +1,72 @@
+"""Runs of adversaries are requested and worked on at the same time."""
+
+import pytest
+
+from annotation.models import Example
+from core.errors import Invalid, Refused
+from dynabench.adversaries.jobs import attack
+from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
+from dynabench.adversaries.services import start_run
+from tests.support.adversaries import make_adversary, sentiment_round
+from tests.support.races import races
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REPEATS = races(20)
+
+
+def test_of_many_requests_one_starts_a_run(at_once):
+    """Lock: the adversary, in `start_run`; without it, some break on the constraint."""
+    round, owner = sentiment_round()
+    adversary = make_adversary(round, owner)
+
+    def start(actor):
+        try:
+            return start_run(adversary=adversary, actor=actor).number
+        except Refused as refusal:
+            return refusal.code
+
+    for number, _ in enumerate(REPEATS, 1):
+        outcomes = at_once(start, [owner, None, owner, None])
+        assert sorted(map(str, outcomes)) == [str(number), "running", "running", "running"]
+        AdversaryRun.objects.update(state="cancelled")
+
+
+def test_of_many_adversaries_with_one_name_one_is_made(at_once):
+    """Lock: the task, in `create_adversary`; without it, some break on the constraint."""
+    round, owner = sentiment_round()
+
+    def make(name):
+        try:
+            return make_adversary(round, owner, name=name).name
+        except Invalid as refusal:
+            return refusal.field
+
+    for number in REPEATS:
+        outcomes = at_once(make, [f"search {number}"] * 4)
+        assert sorted(outcomes) == ["name", "name", "name", f"search {number}"]
+    assert Adversary.objects.count() == len(REPEATS)
+
+
+def test_workers_that_take_one_run_ask_nothing_twice(at_once):
+    """No lock: the lease is claimed by one update, and calls are counted by another."""
+    round, owner = sentiment_round()
+    run = start_run(adversary=make_adversary(round, owner), actor=owner)
+    at_once(attack, [run.pk] * 4)
+    run.refresh_from_db()
+    assert run.state == "done"
+    assert run.calls == AdversaryTry.objects.count() + run.examples
+    assert run.examples == Example.objects.count() == 1
+
+
+def test_sixteen_searches_at_once_keep_their_caps(at_once):
+    """Each in its own process or thread: no budget is exceeded by a single call."""
+    round, owner = sentiment_round()
+    runs = [
+        start_run(adversary=make_adversary(round, owner, max_calls=7, max_examples=1), actor=owner)
+        for _ in range(16)
+    ]
+    at_once(attack, [run.pk for run in runs])
+    for run in runs:
+        run.refresh_from_db()
+        assert run.calls <= 7
+        assert run.calls == run.logged_tries.count() + run.examples

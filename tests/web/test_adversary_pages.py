@@ -1,0 +1,140 @@
+"""The owners' pages about adversaries."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from annotation.models import Example
+from dynabench.adversaries.models import Adversary, AdversaryRun
+from tasks.models import TaskMember
+from tests.support.adversaries import (
+    SENTENCES,
+    make_adversary,
+    run_to_its_end,
+    sentiment_round,
+)
+from tests.support.factories import UserFactory
+from validation.consensus.consensus import Vote
+from validation.decisions.services import override_consensus
+
+pytestmark = pytest.mark.django_db
+BUDGET = {"max_calls": 100, "max_examples": 3, "max_minutes": 5}
+
+
+@pytest.fixture
+def scene(client):
+    round, owner = sentiment_round()
+    client.force_login(owner)
+    return round, owner
+
+
+def address(name, *arguments):
+    return reverse(f"own-adversaries:{name}", args=["sentiment", *arguments])
+
+
+def test_an_owner_creates_starts_and_stops_one(scene, client):
+    form = {"name": "Typos", "seed": 3, "options-sentences": SENTENCES, "options-letters": "on"}
+    form |= {"options-share": 25, "options-beam": 1, **BUDGET}
+    made = client.post(address("make", "search"), form)
+    adversary = Adversary.objects.get()
+    assert made.headers["Location"] == address("adversary", adversary.pk)
+    assert adversary.options["sentences"].splitlines() == SENTENCES.splitlines()
+    assert (adversary.options["letters"], adversary.options["words"]) == (True, False)
+    assert (adversary.seed, adversary.max_calls) == (3, 100)
+    client.post(address("start", adversary.pk))
+    assert b'id="stop"' in client.get(address("adversary", adversary.pk)).content
+    client.post(address("stop", adversary.pk))
+    assert AdversaryRun.objects.get().state == "cancelled"
+    assert b'id="start"' in client.get(address("adversary", adversary.pk)).content
+
+
+def test_errors_are_shown_at_their_fields(scene, client):
+    form = {"name": "", "seed": 0, "options-sentences": "glad | We loved it.", "options-beam": 1}
+    refused = client.post(address("make", "search"), {**form, **BUDGET, "options-share": 90})
+    assert refused.status_code == 422
+    assert {*refused.context["form"].errors} == {"name"}
+    assert {*refused.context["options_form"].errors} == {"share"}
+    form |= {"name": "Typos", "options-share": 25, "options-letters": "on", **BUDGET}
+    refused = client.post(address("make", "search"), form)
+    assert refused.status_code == 422
+    assert {*refused.context["options_form"].errors} == {"sentences"}
+    assert not Adversary.objects.exists()
+
+
+def test_the_page_shows_tries_and_what_is_left(scene, client):
+    round, owner = scene
+    adversary = make_adversary(round, owner)
+    run = run_to_its_end(adversary)
+    page = client.get(address("adversary", adversary.pk))
+    left = {str(line.name): line.left for line in page.context["budget"]}
+    assert left["Calls of models"] == run.max_calls - run.calls
+    stored = client.get(address("adversary", adversary.pk), {"state": "stored"})
+    assert [one.example for one in stored.context["page"].rows] == [Example.objects.get()]
+
+
+def test_the_board_puts_adversaries_beside_people(scene, client):
+    round, owner = scene
+    run_to_its_end(make_adversary(round, owner))
+    example = Example.objects.get()
+    override_consensus(
+        example=example, owner=owner, choice=Vote(label="positive"), reason="It is clear."
+    )
+    board = client.get(address("adversaries")).context["board"]
+    first, people = board
+    assert (first.catches, first.refuted, first.waiting) == (1, 0, 0)
+    assert first.calls_per_catch.value == first.calls
+    assert first.calls_per_catch.low < first.calls < first.calls_per_catch.high
+    assert (people.adversary, people.calls, people.catches) == (None, 0, 0)
+
+
+def test_what_people_refute_is_no_catch(scene, client):
+    round, owner = scene
+    run_to_its_end(make_adversary(round, owner))
+    override_consensus(
+        example=Example.objects.get(), owner=owner, choice=Vote(label="negative"), reason="Cold."
+    )
+    first = client.get(address("adversaries")).context["board"][0]
+    assert (first.catches, first.refuted) == (0, 1)
+    assert first.calls_per_catch is None
+
+
+def test_nightly_runs_are_switched_and_adversaries_retired(scene, client):
+    round, owner = scene
+    adversary = make_adversary(round, owner)
+    client.post(address("schedule", adversary.pk), {"nightly": "1"})
+    adversary.refresh_from_db()
+    assert adversary.is_nightly
+    client.post(address("retire", adversary.pk))
+    adversary.refresh_from_db()
+    assert adversary.retired_at
+    assert not adversary.is_nightly
+
+
+@pytest.mark.parametrize("role", ["reviewer", "viewer", "judge", "annotator", "writer"])
+def test_who_may_not_edit_reaches_nothing(scene, client, role):
+    round, owner = scene
+    adversary = make_adversary(round, owner)
+    member = UserFactory()
+    TaskMember.objects.create(task=round.task, user=member, role=role)
+    client.force_login(member)
+    for name in ("start", "stop", "schedule", "retire"):
+        assert client.post(address(name, adversary.pk)).status_code == 403
+    for page in (address("adversaries"), address("adversary", adversary.pk)):
+        assert client.get(page).status_code == 403
+    assert client.post(address("make", "search"), {}).status_code == 403
+    assert not AdversaryRun.objects.exists()
+
+
+def test_judges_learn_nothing_of_who_wrote_a_text(scene, client):
+    """The page on which they judge names neither programs nor the adversary."""
+    round, owner = scene
+    adversary = make_adversary(round, owner, name="zzadversary")
+    run_to_its_end(adversary)
+    judge = UserFactory()
+    client.force_login(judge)
+    page = client.get(f"/t/{round.task.code}/judge/").content.decode()
+    text = Example.objects.get().inputs["text"]
+    assert text in page
+    for told in ("zzadversary", "program", adversary.annotator.pseudonym):
+        assert not re.search(rf"\b{told}\b", page)
