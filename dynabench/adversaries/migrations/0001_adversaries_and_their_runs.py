@@ -99,11 +99,11 @@ class Migration(migrations.Migration):
                 ('cost', models.FloatField(default=0)),
                 ('key', models.UUIDField(default=uuid.uuid4, help_text='Of the attempt that asks again.')),
                 ('asked_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('adversary', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='tries', to='adversaries.adversary')),
+                ('adversary', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='logged_tries', to='adversaries.adversary')),
                 ('context', models.ForeignKey(help_text='Null: the models do not read it.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='tasks.context')),
                 ('example', models.OneToOneField(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='annotation.example')),
                 ('round', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tasks.round')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tries', to='adversaries.adversaryrun')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='logged_tries', to='adversaries.adversaryrun')),
             ],
             options={
                 'verbose_name_plural': 'adversary tries',
