@@ -23,6 +23,7 @@ from serving.generation.parameters import select_served_parameters
 from serving.generation.replies import UsageReporting
 from serving.generation.sampling import Sampling
 from serving.generation.schemas import find_choices
+from serving.generation.tool_turns import fold_tool_turns, has_tool_turns
 
 DEFAULT_TOKENS = 512  # of an answer whose request names no limit
 MAX_TURNS = 256
@@ -33,6 +34,7 @@ TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 Item = TypeVar("Item")
 PromptList = Annotated[list[Item], Field(min_length=1, max_length=MAX_PROMPTS)]
 PLAIN, PARTS = "<text>", "<parts>"  # forms of a content, which errors do not mention
+TURN, CALL, RESULT = "<turn>", "<call>", "<result>"  # forms of an item of /v1/responses
 MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
     "extra_forbidden": "is not served here",
     "missing": "is missing",
@@ -53,15 +55,30 @@ def get_content_form(content: Any) -> str:
     return PARTS if isinstance(content, list) else PLAIN
 
 
+class _CalledFunction(BaseModel):
+    """The function of a call. arguments: usually JSON, as the model wrote it."""
+
+    name: str
+    arguments: str
+
+
+class _ToolCall(BaseModel):
+    """A call in an earlier turn of the assistant."""
+
+    id: str
+    function: _CalledFunction
+
+
 class _Message(BaseModel):
     """A turn. Further fields that clients send (`name`, `annotations`) do not change the prompt."""
 
-    role: Literal["system", "developer", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Annotated[
         Annotated[str, Tag(PLAIN)] | Annotated[list[_Part], Tag(PARTS)],
         Discriminator(get_content_form),
     ]
-    tool_calls: Annotated[list[Any], Field(max_length=0)] | None = None
+    tool_calls: list[_ToolCall] | None = None
+    tool_call_id: str | None = None
     function_call: None = None
     audio: None = None
 
@@ -70,20 +87,32 @@ class _Message(BaseModel):
     def _add_refusal(cls, value: Any) -> Any:
         """Return the turn. For the model's turn, replace null content by the refusal or "".
 
-        Clients send such turns after a refusal or an empty answer.
+        Clients send such turns after a refusal, an empty answer or a call of a tool. With a call,
+        the content may also be missing.
         """
-        is_empty = isinstance(value, Mapping) and value.get("content", "") is None
-        if is_empty and value.get("role") == "assistant" and not value.get("tool_calls"):
+        if not isinstance(value, Mapping) or value.get("role") != "assistant":
+            return value
+        is_missing = "content" not in value and bool(value.get("tool_calls"))
+        if is_missing or value.get("content", "") is None:
             return {**value, "content": value.get("refusal") or ""}
         return value
 
     @property
-    def plain_message(self) -> dict[str, str]:
-        """Return the turn's role and text. OpenAI's newer role `developer` becomes `system`."""
+    def plain_message(self) -> dict[str, Any]:
+        """Return the turn's role and text, with its calls of tools or the id of its call.
+
+        OpenAI's newer role `developer` becomes `system`.
+        """
         content = self.content
         if not isinstance(content, str):
             content = "".join(each.text for each in content)
-        return {"role": "system" if self.role == "developer" else self.role, "content": content}
+        role = "system" if self.role == "developer" else self.role
+        message: dict[str, Any] = {"role": role, "content": content}
+        if self.role == "tool":
+            message["tool_call_id"] = self.tool_call_id
+        if self.tool_calls:
+            message["tool_calls"] = [call.model_dump() for call in self.tool_calls]
+        return message
 
 
 class _StreamOptions(BaseModel):
@@ -211,6 +240,12 @@ class ChatRequest(_Body):
     tools: list[Any] | None = None
     tool_choice: Any = None
 
+    def list_messages(self) -> list[dict[str, Any]]:
+        """Return the turns as roles and texts; calls of tools and their results become texts."""
+        messages = [message.plain_message for message in self.messages]
+        # Other conversations keep turns of the same role apart.
+        return fold_tool_turns(messages) if has_tool_turns(messages) else messages
+
     @cached_property
     def call(self) -> ForcedCall | None:
         """Return the call of which the answer must consist; None if the answer is a text."""
@@ -222,6 +257,13 @@ class ChatRequest(_Body):
         return self.response_format.list_choices() if self.response_format else ()
 
     def check_combinations(self) -> None:
+        for number, message in enumerate(self.messages):
+            # Else the prompt could not say which tool the result is of.
+            if message.role == "tool" and message.tool_call_id is None:
+                raise build_wrong_field_error(f"messages.{number}.tool_call_id", "is missing.")
+            if message.role != "assistant" and message.tool_calls:
+                path = f"messages.{number}.tool_calls"
+                raise build_wrong_field_error(path, "are served only in the assistant's turns.")
         if self.call and self.response_format and self.response_format.list_choices():
             raise build_wrong_field_error("tool_choice", "is not served beside a schema.")
         if self.list_choices() and self.stop:
@@ -277,7 +319,7 @@ def read_request(kind: type[Body], value: Any) -> Body:
 
 def _convert_error(error: ErrorDetails) -> BadRequestError:
     """Convert an error of pydantic's to an error that names the parameter."""
-    steps = [step for step in error["loc"] if step not in (PLAIN, PARTS)]
+    steps = [step for step in error["loc"] if step not in (PLAIN, PARTS, TURN, CALL, RESULT)]
     # Where a value may be of several kinds, each of them says what it lacks.
     path = list(takewhile(lambda step: not _is_kind(step), steps))
     message = (error["msg"][0].lower() + error["msg"][1:]).removeprefix("input ")

@@ -16,9 +16,12 @@ from serving.errors import ServingError, build_wrong_field_error
 from serving.generation.conversation import Conversation, EndReason, Piece
 from serving.generation.replies import UsageReporting
 from serving.generation.requests import (
+    CALL,
     MAX_TURNS,
     PARTS,
     PLAIN,
+    RESULT,
+    TURN,
     ChatRequest,
     Count,
     RequestBody,
@@ -54,6 +57,55 @@ class _InputTurn(BaseModel):
         return {"role": self.role, "content": content}
 
 
+class _InputCall(BaseModel):
+    """An earlier call of a function. Clients send it back as it came."""
+
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+
+    @property
+    def chat_message(self) -> dict[str, Any]:
+        """Return the call as a message of a chat."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"role": "assistant", "tool_calls": [{"id": self.call_id, "function": function}]}
+
+
+class _InputResult(BaseModel):
+    """The result of an earlier call."""
+
+    type: Literal["function_call_output"]
+    call_id: str
+    output: Annotated[
+        Annotated[str, Tag(PLAIN)] | Annotated[list[_InputPart], Tag(PARTS)],
+        Discriminator(get_content_form),
+    ]
+
+    @property
+    def chat_message(self) -> dict[str, Any]:
+        """Return the result as a message of a chat."""
+        text = self.output
+        if not isinstance(text, str):
+            text = "".join(part.text for part in text)
+        return {"role": "tool", "tool_call_id": self.call_id, "content": text}
+
+
+def _get_item_form(item: Any) -> str:
+    """Return the form of an item of the input, by which pydantic chooses how to read it."""
+    forms = {"function_call": CALL, "function_call_output": RESULT}
+    kind = item.get("type") if isinstance(item, Mapping) else None
+    return forms.get(kind, TURN) if isinstance(kind, str) else TURN
+
+
+_InputItem = Annotated[
+    Annotated[_InputTurn, Tag(TURN)]
+    | Annotated[_InputCall, Tag(CALL)]
+    | Annotated[_InputResult, Tag(RESULT)],
+    Discriminator(_get_item_form),
+]
+
+
 class _TextParameter(BaseModel):
     """The parameter `text`, whose format may be a schema."""
 
@@ -70,7 +122,7 @@ class ResponsesRequest(RequestBody):
     input: (
         Annotated[str, Tag(PLAIN)]
         | Annotated[
-            Annotated[list[_InputTurn], Field(min_length=1, max_length=MAX_TURNS)], Tag(PARTS)
+            Annotated[list[_InputItem], Field(min_length=1, max_length=MAX_TURNS)], Tag(PARTS)
         ]
     ) = Field(discriminator=Discriminator(get_content_form))
     instructions: str | None = None
@@ -87,13 +139,13 @@ class ResponsesRequest(RequestBody):
 
     def to_chat(self) -> ChatRequest:
         """Return the same request to /v1/chat/completions. Raises BadRequestError."""
-        messages = []
+        messages: list[dict[str, Any]] = []
         if self.instructions:
             messages.append({"role": "system", "content": self.instructions})
         if isinstance(self.input, str):
             messages.append({"role": "user", "content": self.input})
         else:
-            messages += [turn.chat_message for turn in self.input]
+            messages += [item.chat_message for item in self.input]
         chat: dict[str, Any] = {
             "model": self.model,
             "messages": messages,

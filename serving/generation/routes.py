@@ -153,7 +153,7 @@ def _listen_to_chat(
     model: LanguageModel, request: ChatRequest, deadline: float, receive: Receive
 ) -> "_Listener":
     """Return a listener for a chat's answer. The model is not called yet."""
-    messages, sampling = [m.plain_message for m in request.messages], request.build_sampling()
+    messages, sampling = request.list_messages(), request.build_sampling()
     return _Listener(
         [lambda on_piece: model.queue_chat(messages, sampling, on_piece, deadline)], receive
     )

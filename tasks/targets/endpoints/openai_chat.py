@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
+from serving.generation.tool_turns import has_tool_turns
 from tasks.config.field_types.tool_calls import build_message
 from tasks.targets.endpoints.answer_reader import READER_VERSION, read_label, read_span, read_text
 from tasks.targets.endpoints.answers import expect_object, parse_strict_json, read_output
@@ -62,7 +63,6 @@ from tasks.targets.endpoints.server_quirks import (
     NO_QUIRKS,
     ServerQuirks,
     compute_remaining_tokens,
-    has_tool_turns,
     learn_quirks,
 )
 from tasks.targets.endpoints.server_words import concerns_settings, read_error
@@ -366,7 +366,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
             dropped_parameters = quirks.dropped_parameters | {"response_format"}
             return replace(quirks, dropped_parameters=dropped_parameters)
         # 4. Or calls of tools, which each server without them refuses in words of its own.
-        if is_plain_refusal and has_tool_turns(payload):
+        if is_plain_refusal and has_tool_turns(payload["messages"]):
             return replace(quirks, are_tools_folded=True)
         return changed_quirks
 

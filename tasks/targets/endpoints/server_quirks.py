@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from serving.generation.system_text import move_system_text
+from serving.generation.tool_turns import fold_tool_turns, has_tool_turns
 
 Payload = Mapping[str, Any]
 
@@ -125,35 +126,9 @@ def learn_quirks(
     if _has_system(payload) and _SYSTEM_PATTERN.search(folded_message):
         return replace(quirks, is_system_folded=True)
     # 5. It knows no tools, so that calls and results become plain turns.
-    if has_tool_turns(payload) and _TOOL_PATTERN.search(folded_message):
+    if has_tool_turns(payload["messages"]) and _TOOL_PATTERN.search(folded_message):
         return replace(quirks, are_tools_folded=True)
     return quirks
-
-
-def fold_tool_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages in which calls are part of the assistant's text, and results are questions.
-
-    Turns of the same role are joined, because many chat templates want alternating roles.
-    """
-    names: dict[str, str] = {}
-    folded_messages: list[dict[str, Any]] = []
-    for message in messages:
-        role, content = message["role"], message["content"]
-        if role == "tool":
-            role, content = "user", f"{names.get(message['tool_call_id'], 'tool')}: {content}"
-        lines = [content] if content else []
-        for call in message.get("tool_calls", ()):
-            function = call["function"]
-            names[call["id"]] = function["name"]
-            lines.append(f"{function['name']}({function['arguments']})")
-        # Pictures are parts of a list, which no call has beside it.
-        text = content if isinstance(content, list) else "\n".join(lines)
-        last = folded_messages[-1] if folded_messages else None
-        if last and last["role"] == role and isinstance(last["content"], str) and lines:
-            last["content"] += f"\n\n{text}"
-        else:
-            folded_messages.append({"role": role, "content": text})
-    return folded_messages
 
 
 def compute_remaining_tokens(message: str, payload: Payload) -> int:
@@ -192,13 +167,6 @@ def _find_max_tokens(message: str) -> int:
     if match:
         return int(match[1])
     return 0
-
-
-def has_tool_turns(payload: Payload) -> bool:
-    """Return whether a request has calls of tools or their results."""
-    return any(
-        message["role"] == "tool" or "tool_calls" in message for message in payload["messages"]
-    )
 
 
 def _has_system(payload: Payload) -> bool:

@@ -13,6 +13,7 @@ from serving.generation.parameters import (
     select_served_parameters,
 )
 from serving.generation.requests import ChatRequest, CompletionRequest, read_request
+from serving.generation.responses import ResponsesRequest
 from serving.generation.sampling import Sampling
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -159,6 +160,56 @@ def test_any_whole_number_is_a_seed(seed: int) -> None:
     assert drawn >= 0
 
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+
+
+@pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])
+def test_calls_of_tools_and_their_results_become_texts(content: dict[str, object]) -> None:
+    turns = [
+        {"role": "user", "content": "How warm?"},
+        {"role": "assistant", **content, "tool_calls": [CALL, CALL | {"id": "c2"}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "17"},
+        {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "18"}]},
+    ]
+    assert read_request(ChatRequest, CHAT | {"messages": turns}).list_messages() == [
+        {"role": "user", "content": "How warm?"},
+        {"role": "assistant", "content": 'f({"a": 1})\nf({"a": 1})'},
+        {"role": "user", "content": "f: 17\n\nf: 18"},
+    ]
+    # Without tools, turns of the same role stay apart.
+    asked = CHAT | {"messages": turns[:1] * 2}
+    assert read_request(ChatRequest, asked).list_messages() == turns[:1] * 2
+
+
+def test_responses_take_calls_and_results_as_items() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", "id": "fc_1"}
+    result = {"type": "function_call_output", "call_id": "c1"}
+    for output in ("17", [{"type": "input_text", "text": "17"}]):
+        items = [{"role": "user", "content": "How warm?"}, call, result | {"output": output}]
+        asked = read_request(ResponsesRequest, {"model": "m", "input": items}).to_chat()
+        assert asked.list_messages() == [
+            {"role": "user", "content": "How warm?"},
+            {"role": "assistant", "content": "f({})"},
+            {"role": "user", "content": "f: 17"},
+        ]
+
+
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [
+        ({"type": "function_call", "call_id": "c1", "name": "f"}, "arguments"),
+        ({"type": "function_call_output", "output": "17"}, "call_id"),
+        ({"type": "function_call_output", "call_id": "c1", "output": 17}, "output"),
+        ({"type": "reasoning", "summary": []}, "type"),
+        ({"type": ["function_call"]}, "type"),
+    ],
+)
+def test_items_that_cannot_be_read_are_named(item: dict[str, object], named: str) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        read_request(ResponsesRequest, {"model": "m", "input": [item]})
+    assert list(refused.value.fields) == [f"input.0.{named}"]
+
+
 @pytest.mark.parametrize(
     ("turn", "text"),
     [
@@ -179,8 +230,13 @@ def test_turns_that_clients_send_back_are_read(turn: dict[str, object], text: st
     ("turn", "named"),
     [
         ({"role": "user", "content": None}, "content"),
-        ({"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}, "content"),
-        ({"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}, "tool_calls"),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+            "tool_calls.0.function",
+        ),
+        ({"role": "user", "content": "", "tool_calls": [CALL]}, "tool_calls"),
+        ({"role": "tool", "content": "17"}, "tool_call_id"),
+        ({"role": "function", "content": "17"}, "role"),
         ({"role": "user", "content": [{"type": "text"}]}, "content.0.text"),
         ({"role": "user", "content": [{"type": "image_url", "text": "x"}]}, "content.0.type"),
         ({"role": "user", "content": ["x"]}, "content.0"),

@@ -208,7 +208,7 @@ def test_parts_and_the_developer_are_read() -> None:
         ({"model": None}, "model"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "user"}]}, "messages.0.content"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.tool_call_id"),
         ({"messages": [CHAT["messages"][0]] * 257}, "messages"),  # type: ignore[index]
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": "9"}, "max_tokens"),
