@@ -192,6 +192,18 @@ def test_time_is_over_for_each_kind_of_slow_client(tmp_path):
         assert b"200 OK" in server.ask(GET)
 
 
+@pytest.mark.parametrize("path", [b"/file", b"/stream?16"])
+def test_one_who_reads_for_longer_than_a_head_may_take_gets_all(tmp_path, path):
+    """The deadline of the request's head must not end a long download."""
+    limits = {**NEVER, "HEAD_SECONDS": 0.2}
+    with small_site(tmp_path, **limits) as server, server.connect(small_window=True) as client:
+        client.sendall(b"GET " + path + b" HTTP/1.0\r\n\r\n")
+        begun = client.recv(1)
+        time.sleep(1.5)  # the loop looks four times a second
+        answer = begun + read_all(client)
+    assert len(answer.partition(b"\r\n\r\n")[2]) == 2**24
+
+
 def test_the_oldest_slow_ones_go_first_when_an_address_has_too_many(tmp_path):
     with small_site(tmp_path, **NEVER, MAX_CONNECTIONS_PER_ADDRESS=20) as server:
         slow = []

@@ -130,8 +130,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self._next_check_at = now + CHECK_INTERVAL_SECONDS
         # A copy, as dropping one changes it.
         for conn in [*self.open]:
-            if conn.state is State.SENDING and conn.sock.deadline < now:
-                self._close_connection(conn)
+            if conn.state is State.SENDING:
+                # Only this one: the connection's own deadline was that of its request's head.
+                if conn.sock.deadline < now:
+                    self._close_connection(conn)
             elif conn.state is not State.HANDLED and conn.deadline < now:
                 self._time_out(conn)
         self._close_beyond(MAX_RECEIVED_BYTES, State.RECEIVING, lambda conn: len(conn.received))
