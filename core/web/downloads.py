@@ -49,7 +49,9 @@ def respond_with_lines(
     unavailable.
     """
     return StreamingHttpResponse(
-        _begin_rows(rows), content_type=media_type, headers=_build_name_headers(file_name)
+        _join_rows(_begin_rows(rows)),
+        content_type=media_type,
+        headers=_build_name_headers(file_name),
     )
 
 
@@ -63,6 +65,23 @@ def _begin_rows(rows: Iterable[T]) -> Iterator[T]:
         yield from remaining_rows
 
     return all_rows()
+
+
+def _join_rows(rows: Iterable[bytes | str]) -> Iterator[bytes]:
+    """Yield the rows in UTF-8, in blocks of about BLOCK_BYTES.
+
+    Each block that a response yields costs server and client a call of the system or several.
+    """
+    block: list[bytes] = []
+    size = 0
+    for row in rows:
+        block.append(row.encode() if isinstance(row, str) else row)
+        size += len(block[-1])
+        if size >= BLOCK_BYTES:
+            yield b"".join(block)
+            block, size = [], 0
+    if block:
+        yield b"".join(block)
 
 
 def respond_with_file_part(
