@@ -63,6 +63,7 @@ def test_what_cannot_be_published_is_refused(closed, tmp_path):
     released(closed)
     with pytest.raises(CommandError):
         published(tmp_path / "out", of_version=2)
+    assert not (tmp_path / "out").exists()
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("Mine.")

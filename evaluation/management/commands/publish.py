@@ -102,13 +102,15 @@ class Command(BaseCommand):
 def _find_dataset(code: str, number: int, version: int | None) -> Dataset:
     """Return a finished version of a round. Raises CommandError if there is none."""
     round = get_round(get_task(code), number)
-    versions = round.datasets.filter(state=Dataset.State.DONE).order_by("version")
-    if version is not None:
-        versions = versions.filter(version=version)
-    dataset = versions.select_related("round__task").last()
-    if dataset is None:
-        raise CommandError(f"{round} has no such release. Use release_round first.")
-    return dataset
+    datasets = round.datasets.filter(state=Dataset.State.DONE).order_by("version")
+    versions = list(datasets.values_list("version", flat=True))
+    if not versions:
+        raise CommandError(f"{round} is not released. Use release_round first.")
+    number = versions[-1] if version is None else version
+    if number not in versions:
+        known_versions = ", ".join(map(str, versions))
+        raise CommandError(f"{round} has no version {number}. Versions: {known_versions}.")
+    return datasets.select_related("round__task").get(version=number)
 
 
 def _refuse_other_files(folder: Path, files: list[DatasetFile]) -> None:
