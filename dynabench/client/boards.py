@@ -67,8 +67,10 @@ class Boards(Requesting):
         Returns the files of labels and of answers. Raises NotFound if they are not public.
         """
         address = f"/tasks/{task}/leaderboard/snapshots/{snapshot}/evidence/{evaluation_set}"
-        labels = Path(to) / f"{evaluation_set}.labels.jsonl"
-        answers = Path(to) / f"{evaluation_set}.answers.jsonl"
+        # Only the last part, because the name comes from the server and must not write elsewhere.
+        file_name = Path(evaluation_set).name
+        labels = Path(to) / f"{file_name}.labels.jsonl"
+        answers = Path(to) / f"{file_name}.answers.jsonl"
         yield from self._fetch(f"{address}/labels/", labels)
         yield from self._fetch(f"{address}/answers/", answers)
         return labels, answers

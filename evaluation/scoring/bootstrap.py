@@ -202,7 +202,7 @@ def compute_scores(
     usable_metrics, missing_numbers = _split_by_availability(metrics, labels, sp_model, language)
 
     def make_tallies(slice_name: str) -> list[Tally]:
-        return [_make_tally(metric, slice_name, seed, draws) for metric in usable_metrics]
+        return [make_tally(metric, slice_name, seed, draws) for metric in usable_metrics]
 
     # Tallies by slice. Slices are added as their values appear.
     tallies_by_slice = {"": make_tallies("")}
@@ -230,10 +230,10 @@ def compute_scores(
     return numbers
 
 
-def _make_tally(metric: Metric, slice_name: str, seed: int, draws: int | None) -> Tally:
+def make_tally(metric: Metric, slice_name: str, seed: int, draws: int | None) -> Tally:
     """Return an empty tally of a metric for a slice, or for all examples if `slice_name` is empty.
 
-    The tally of a mean draws no resamples.
+    draws: the number of resamples; None as in `Tally`. The tally of a mean draws none.
     """
     if isinstance(metric, Mean):
         # Its interval is computed from sums of powers, without draws.

@@ -9,21 +9,34 @@ answers. Needs no database and no Django.
 import argparse
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
-from evaluation.contract import Answer, SetRow
-from evaluation.scoring.bootstrap import compute_scores
-from evaluation.scoring.metrics import METRICS
+from evaluation.contract import SetRow
+from evaluation.scoring.bootstrap import (
+    EXAMPLES_PER_CHECK,
+    compute_number,
+    flush_large_tallies,
+    make_tally,
+)
+from evaluation.scoring.metrics import Metric, MetricUnavailable, make_metric
 from evaluation.scoring.metrics.base import Mean
 from evaluation.set_lines import iterate_digested_lines
 from evaluation.task_shape import get_labels
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
+
+MAX_KEPT_BYTES = 2**25
+"""The maximum size of the lines whose statistics are kept, so that free texts fill no memory."""
+ENTRY_BYTES = 200
+"""About what an entry takes besides its line."""
+Statistics = tuple[Hashable, ...]
 
 
 class ModelScores(NamedTuple):
@@ -55,6 +68,77 @@ def compute_set_digest(rows: Iterable[SetRow]) -> str:
     return digest.hexdigest()
 
 
+class SetScorer:
+    """Scores the answers of many models to one set.
+
+    Most models give one of few answers to an example. So what an answer contributes to each metric
+    is computed once, and looked up by the bytes of its line for all later models.
+    """
+
+    def __init__(self, config: TaskConfig, rows: Sequence[SetRow]) -> None:
+        self._rows = rows
+        self._metrics = _make_metrics(config)
+        # By example: the statistics of each line that was met.
+        self._known_lines: list[dict[bytes, Statistics]] = [{} for _ in rows]
+        self._free_bytes = MAX_KEPT_BYTES
+
+    def score(
+        self, lines: Iterable[bytes], seed: int, *, with_intervals: bool
+    ) -> dict[str, tuple[float, float | None, float | None]]:
+        """Return the scores of one model by metric, as in `ModelScores`.
+
+        lines: its answers `{"id", "answer"}` in the order of the rows. seed: that of its run.
+        Raises ValueError if they are not answers to the rows of the set.
+        """
+        draws = None if with_intervals else 1
+        tallies = [make_tally(metric, "", seed, draws) for metric in self._metrics]
+        examples = zip(self._rows, self._known_lines, lines, strict=True)
+        # Part by part, as the site counts, so that the tallies never have too many statistics.
+        while part := list(islice(examples, EXAMPLES_PER_CHECK)):
+            # Equal contributions are counted together, because labels give only a few of them.
+            counts = Counter(self._find_statistics(*example) for example in part)
+            for statistics, count in counts.items():
+                for tally, statistic in zip(tallies, statistics, strict=True):
+                    tally.counts[statistic] += count
+            flush_large_tallies(tallies)
+        scores = {}
+        for metric, tally in zip(self._metrics, tallies, strict=True):
+            number = compute_number(metric, tally)
+            if number.value is None:
+                continue
+            ends: tuple[float | None, float | None] = (None, None)
+            if with_intervals or isinstance(metric, Mean):
+                ends = number.low, number.high
+            scores[metric.name] = (number.value, *ends)
+        return scores
+
+    def _find_statistics(
+        self, row: SetRow, known_lines: dict[bytes, Statistics], line: bytes
+    ) -> Statistics:
+        """Return what a line contributes to each metric. Raises ValueError for another example."""
+        statistics = known_lines.get(line)
+        if statistics is None:
+            answer = orjson.loads(line)
+            if answer["id"] != row.uid:
+                raise ValueError(answer["id"])
+            value = answer["answer"]
+            statistics = tuple(metric.compute_statistic(value, row) for metric in self._metrics)
+            # Free texts seldom repeat, so only some of them are kept.
+            self._free_bytes -= len(line) + ENTRY_BYTES
+            if self._free_bytes > 0:
+                known_lines[line] = statistics
+        return statistics
+
+
+def _make_metrics(config: TaskConfig) -> list[Metric]:
+    """Return the task's metrics that this machine can compute: spBLEU needs a model, for one."""
+    labels, metrics = get_labels(config), []
+    for name in dict.fromkeys(config.metrics.computed_names):
+        with suppress(MetricUnavailable):
+            metrics.append(make_metric(name, labels, language=config.language))
+    return metrics
+
+
 def recompute_scores(
     config: TaskConfig,
     rows: Sequence[SetRow],
@@ -66,48 +150,21 @@ def recompute_scores(
 
     lines: for each model `{"model", "seed", "answers"}` and then as many lines `{"id", "answer"}`,
     in the order of the rows. with_intervals: whether to resample the intervals that only resampling
-    gives. They take six times as long as all values. Those of means are always computed.
+    gives. They take many times as long as all values. Those of means are always computed.
     """
-    remaining_lines = iter(lines)
+    scorer, remaining_lines = SetScorer(config, rows), iter(lines)
     for header in map(orjson.loads, remaining_lines):
-        answers = [orjson.loads(line) for line in islice(remaining_lines, header["answers"])]
-        if [answer["id"] for answer in answers] != [row.uid for row in rows]:
-            # Another version of the set, or an added or missing answer.
+        answer_lines = islice(remaining_lines, header["answers"])
+        try:
+            scores = scorer.score(answer_lines, header["seed"], with_intervals=with_intervals)
+        except ValueError:
+            # Another version of the set, an added or missing answer, or a line that is no answer.
             yield ModelScores(header["model"], {}, "the answers are not those of the set")
-            continue
-        scores = _compute(config, rows, answers, header["seed"], with_intervals)
-        yield ModelScores(header["model"], scores)
-
-
-def _compute(
-    config: TaskConfig,
-    rows: Sequence[SetRow],
-    answers: Sequence[Any],
-    seed: int,
-    with_intervals: bool,
-) -> dict[str, tuple[float, float | None, float | None]]:
-    given_answers = []
-    for answer in answers:
-        given_answers.append(None if answer["answer"] is None else Answer(answer["answer"]))
-    numbers = compute_scores(
-        zip(rows, given_answers, strict=True),
-        metrics=config.metrics.computed_names,
-        labels=get_labels(config),
-        slices=(),
-        seed=seed,
-        draws=None if with_intervals else 1,
-        language=config.language,
-    )
-    scores = {}
-    for number in numbers:
-        # A metric that this machine cannot compute has no value, such as spBLEU without its model.
-        if number.value is None or number.slice:
-            continue
-        ends: tuple[float | None, float | None] = (None, None)
-        if with_intervals or issubclass(METRICS[number.metric], Mean):
-            ends = number.low, number.high
-        scores[number.metric] = (number.value, *ends)
-    return scores
+            # The next line must be the header of the next model.
+            for _line in answer_lines:
+                pass
+        else:
+            yield ModelScores(header["model"], scores)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -42,6 +41,8 @@ VALUE_TOLERANCE = 0.001
 """Points of a percentage by which a value may differ: tables have four digits."""
 INTERVAL_TOLERANCE = 0.5
 """Points by which the end of a resampled interval may differ with another version of numpy."""
+MAX_SHOWN_DIFFERENCES = 50
+"""The maximum number of differing cells in the text: a large board has 40,000 cells."""
 SUMS_FILE = "SHA256SUMS"
 
 Cell = Mapping[str, float | None]
@@ -93,8 +94,10 @@ def verify(args: argparse.Namespace) -> int:
         folder = args.to or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         if snapshot:
-            number = int(snapshot[2])
-            report = _verify_snapshot(client, snapshot[1], number, folder, args.intervals)
+            report = _verify_snapshot(
+                client, snapshot[1], int(snapshot[2]), folder,
+                with_intervals=args.intervals, keeps_files=args.to is not None,
+            )  # fmt: skip
         else:
             assert release
             version = int(release[3]) if release[3] else None
@@ -135,7 +138,13 @@ def _verify_release(
 
 
 def _verify_snapshot(
-    client: DynabenchClient, task: str, number: int, folder: Path, with_intervals: bool
+    client: DynabenchClient,
+    task: str,
+    number: int,
+    folder: Path,
+    *,
+    with_intervals: bool,
+    keeps_files: bool,
 ) -> dict[str, Any]:
     """Return the report on a snapshot's digest and on each of its cells."""
     if not (find_server_modules() / "evaluation/scoring/recompute.py").is_file():
@@ -155,16 +164,16 @@ def _verify_snapshot(
     # A table that was changed after the snapshot has another digest than the one cited.
     if _compute_table_digest(table) != snapshot["sha256"]:
         problems.append("The digest of the table differs.")
-    # 2. One request a set: the answers of all models come in one file.
-    public_names = [each["name"] for each in evidence["sets"] if each["is_public"]]
-    for name in public_names:
-        print_note(f"Downloading the answers on {name} …")
-        client.download_evidence(task, number, name, folder)
-    # 3. One process a set: these compute, so that threads of this process only wait for them.
+    # 2. Set by set, in a process of its own for each: the answers of all models come in one file.
+    # These compute, so that threads of this process only wait for them, while it downloads on.
+    jobs = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found_outputs = pool.map(partial(_recompute, folder, with_intervals), public_names)
-        outputs = dict(zip(public_names, found_outputs, strict=True))
-    # 4. Each cell beside what the answers give.
+        for name in [each["name"] for each in evidence["sets"] if each["is_public"]]:
+            print_note(f"Downloading the answers on {name} …")
+            files = client.download_evidence(task, number, name, folder)
+            jobs[name] = pool.submit(_recompute, folder, name, files, with_intervals, keeps_files)
+    outputs = {name: job.result() for name, job in jobs.items()}
+    # 3. Each cell beside what the answers give.
     for board_set in table["sets"]:
         name = board_set["name"]
         output = outputs.get(name)
@@ -180,14 +189,19 @@ def _compute_table_digest(table: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _recompute(folder: Path, with_intervals: bool, name: str) -> list[dict[str, Any]]:
-    """Return the lines that the scoring code prints for a set: its digest, then each model."""
+def _recompute(
+    folder: Path, name: str, files: Sequence[Path], with_intervals: bool, keeps_files: bool
+) -> list[dict[str, Any]]:
+    """Return the lines that the scoring code prints for a set: its digest, then each model.
+
+    files: the set's labels and answers. They are deleted afterwards unless `keeps_files`.
+    """
     root = find_server_modules()
     # A process of its own: the client itself imports neither numpy nor the server's modules.
     process = subprocess.run(
         [
             sys.executable, "-m", "evaluation.scoring.recompute", folder.absolute() / "task.yaml",
-            *(folder.absolute() / f"{name}.{part}.jsonl" for part in ("labels", "answers")),
+            *(file.absolute() for file in files),
             *(["--intervals"] if with_intervals else []),
         ],
         cwd=root,
@@ -198,6 +212,10 @@ def _recompute(folder: Path, with_intervals: bool, name: str) -> list[dict[str, 
     if process.returncode:
         errors = process.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         raise CommandError(f"{name}: the scores can't be computed ({errors[-1]}). {INSTALL_HINT}")
+    if not keeps_files:
+        # At once, because the answers on all sets together may fill a small disk.
+        for file in files:
+            file.unlink()
     return [json.loads(line) for line in process.stdout.splitlines()]
 
 
@@ -245,15 +263,17 @@ def _write_report(
     states = Counter(check.state for check in checks)
     lines = [f"Snapshot {number} of {task}: {states['equal']} of {len(checks)} cells are equal."]
     lines += problems
-    for check in checks:
-        if check.state == "differs":
-            lines.append(f"  {check.set}, {check.model}, {check.metric}: {check.message}")
+    differing_checks = [check for check in checks if check.state == "differs"]
+    for check in differing_checks[:MAX_SHOWN_DIFFERENCES]:
+        lines.append(f"  {check.set}, {check.model}, {check.metric}: {check.message}")
+    if (rest_count := len(differing_checks) - MAX_SHOWN_DIFFERENCES) > 0:
+        lines.append(f"  and {rest_count} others, which --json lists")
     reasons = Counter(check.message for check in checks if check.state == "not checked")
     lines += [f"Not checked: {count} cells, {reason}." for reason, count in reasons.items()]
     return {
         "ok": not problems and not states["differs"],
         "cells": dict(states),
         "problems": list(problems),
-        "differences": [check._asdict() for check in checks if check.state == "differs"],
+        "differences": [check._asdict() for check in differing_checks],
         "text": "\n".join(lines),
     }
