@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaluation.dataset_releases.croissant_tasks import CONTEXT, build_problem
-from leaderboard.board.every_eval_ever import UNKNOWN_MODEL, ModelFacts, make_slug, name_model
+from leaderboard.board.every_eval_ever import UNKNOWN_MODEL, ModelFacts, make_slug, name_models
 from leaderboard.board.exports import UNITS, Table
 from tasks.config.schema import TaskConfig
 
@@ -40,15 +40,16 @@ def build_problems(
 def build_solutions(
     table: Table, address: str, facts: Mapping[str, ModelFacts]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the id of each model with a result, and its solutions: one for each set.
+    """Yield the path of each model with a result, and its solutions: one for each set.
 
     facts: further facts about models, by their ids in the table.
     """
     metrics = {metric["name"]: metric for metric in table["metrics"]}
+    names = name_models(table, facts)
     for row in table["rows"]:
         # A model solves each set's problem on its own.
         model_facts = facts.get(row["id"], UNKNOWN_MODEL)
-        model_id = name_model(row, model_facts)
+        name_of_model = names[row["id"]]
         solutions = []
         for board_set in table["sets"]:
             cells = row.get("sets", {}).get(board_set["name"], {})
@@ -58,10 +59,10 @@ def build_solutions(
                 name = name_set(board_set)
                 solution_id = f"{address}#{name}/{row['id']}"
                 problem_id = f"{address}#{name}"
-                model = _describe_model(row, model_facts, model_id)
+                model = _describe_model(row, model_facts, name_of_model.id)
                 solutions.append(_build_solution(solution_id, problem_id, model, measured_results))
         if solutions:
-            yield model_id, {"@context": CONTEXT, "@graph": solutions}
+            yield name_of_model.path, {"@context": CONTEXT, "@graph": solutions}
 
 
 def _describe_model(

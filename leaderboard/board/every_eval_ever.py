@@ -6,6 +6,7 @@ https://github.com/evaleval/every_eval_ever (`eval.schema.json`).
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -18,6 +19,16 @@ NORMAL_QUANTILE = 1.96
 """The number of standard errors in half a 95% interval."""
 UNIT_NAMES = {"%": "percent", "examples/s": "examples per second", "s": "seconds"}
 DYNASCORE = "dynascore"
+UNBOUNDED = "Infinity"
+"""How the schema writes that scores have no upper end. It requires both ends of every range."""
+RANGES: Mapping[str, tuple[float, float | str]] = {
+    **dict.fromkeys(("throughput", "latency_p95", "memory", "memory_mean"), (0, UNBOUNDED)),
+    **dict.fromkeys(("wer", "cer"), (0, UNBOUNDED)),  # inserted words are errors, too
+    **dict.fromkeys(("matthews_correlation", "robustness_drop", "fairness_gap"), (-100, 100)),
+}
+"""The lowest and highest possible value of the metrics that are not shares from 0 to 100."""
+DYNASCORE_RANGES = {"anchored": (0, 100)}
+"""The range of the score by the board's mode. Other formulas depend on rates without limits."""
 
 
 class ModelFacts(NamedTuple):
@@ -29,6 +40,16 @@ class ModelFacts(NamedTuple):
 
 
 UNKNOWN_MODEL = ModelFacts()
+
+
+class ModelName(NamedTuple):
+    """A model's id for others, and the same as the path of its files, which no other model has.
+
+    Two submissions may be of one model of a hub, so that they share its id.
+    """
+
+    id: str
+    path: str
 
 
 def write_records(table: Table, address: str) -> str:
@@ -45,29 +66,29 @@ def build_records(
 
     facts: further facts about models, by their ids in the table.
     """
+    names = name_models(table, facts or {})
     for row in table["rows"]:
         model_facts = (facts or {}).get(row["id"], UNKNOWN_MODEL)
-        record = _build_record(table, row, address, model_facts)
+        record = _build_record(table, row, address, model_facts, names[row["id"]])
         # The schema forbids empty lists, and a model without results is of no use.
         if record["evaluation_results"]:
             yield record
 
 
 def _build_record(
-    table: Table, row: Mapping[str, Any], address: str, model_facts: ModelFacts
+    table: Table, row: Mapping[str, Any], address: str, model_facts: ModelFacts, name: ModelName
 ) -> dict[str, Any]:
-    model_id = name_model(row, model_facts)
     # The day of the table, so that the same board always gives the same record.
     taken_at = datetime.fromisoformat(table["date"]).replace(tzinfo=UTC)
-    evaluation_id = f"dynabench-{table['task']['code']}/{model_id}/{int(taken_at.timestamp())}"
+    evaluation_id = f"dynabench-{table['task']['code']}/{name.path}/{int(taken_at.timestamp())}"
     metrics = {metric["name"]: metric for metric in table["metrics"]}
     results = []
     for board_set in table["sets"]:
         cells = row.get("sets", {}).get(board_set["name"], {})
-        for name, cell in cells.items():
+        for metric, cell in cells.items():
             if cell["value"] is not None:
                 results.append(
-                    _build_result(table, evaluation_id, board_set, metrics[name], cell, address)
+                    _build_result(table, evaluation_id, board_set, metrics[metric], cell, address)
                 )
     if row["dynascore"]["value"] is not None:
         results.append(_build_dynascore(table, evaluation_id, row["dynascore"], address))
@@ -85,15 +106,36 @@ def _build_record(
         "retrieved_timestamp": str(int(taken_at.timestamp())),
         "source_metadata": source,
         "eval_library": {"name": "dynabench", "version": get_version()},
-        "model_info": _describe_model(row, model_id, model_facts),
+        "model_info": _describe_model(row, name.id, model_facts),
         "evaluation_results": results,
     }
 
 
-def name_model(row: Mapping[str, Any], model_facts: ModelFacts) -> str:
+def name_models(table: Table, facts: Mapping[str, ModelFacts]) -> dict[str, ModelName]:
+    """Return the name of each model of a board by its id there.
+
+    Names that would be equal get the beginning of that id, such as those of anonymous models.
+
+    >>> rows = [{"id": f"{n}23456789", "model": "M", "owner": "Ann"} for n in (1, 7)]
+    >>> [name.path for name in name_models({"rows": rows}, {}).values()]
+    ['ann/m-12345678', 'ann/m-72345678']
+    """
+    ids = {}
+    for row in table["rows"]:
+        ids[row["id"]] = _name_model(row, facts.get(row["id"], UNKNOWN_MODEL))
+    counts, names = Counter(ids.values()), {}
+    for row_id, model_id in ids.items():
+        path = model_id if counts[model_id] == 1 else f"{model_id}-{row_id[:8]}"
+        is_of_hub = facts.get(row_id, UNKNOWN_MODEL).repository
+        # The id of a model on the Hub leads to the model, so it stays.
+        names[row_id] = ModelName(model_id if is_of_hub else path, path)
+    return names
+
+
+def _name_model(row: Mapping[str, Any], model_facts: ModelFacts) -> str:
     """Return the model's id on a hub, or an id `organisation/name` from its team or owner and name.
 
-    >>> name_model({"model": "My model 2", "owner": "", "team": "Lab B"}, UNKNOWN_MODEL)
+    >>> _name_model({"model": "My model 2", "owner": "", "team": "Lab B"}, UNKNOWN_MODEL)
     'lab-b/my-model-2'
     """
     if model_facts.repository:
@@ -142,6 +184,7 @@ def _build_result(
 ) -> dict[str, Any]:
     set_name, name = f"{board_set['name']}-v{board_set['version']}", metric["name"]
     unit = UNITS.get(name, "%")
+    least, most = RANGES.get(name, (0, 100))
     config: dict[str, Any] = {
         "metric_id": f"dynabench.{name}",
         "metric_name": name,
@@ -149,11 +192,10 @@ def _build_result(
         "metric_unit": UNIT_NAMES.get(unit, unit),
         "lower_is_better": not metric.get("higher_is_better", True),
         "score_type": "continuous",
+        "min_score": least,
+        "max_score": most,
         "additional_details": {"version": str(metric.get("version", 1))},
     }
-    # Speed and memory have no upper end that a reader could scale by.
-    if unit == "%":
-        config |= {"min_score": 0, "max_score": 100}
     source: dict[str, Any] = {"dataset_name": f"{table['task']['code']}/{board_set['name']}"}
     source |= _describe_source(board_set, address)
     return {
@@ -212,6 +254,7 @@ def _build_dynascore(
     """Return the score that ranks the board, with the weights on which it depends."""
     # Other weights give other scores, so the number alone would mislead.
     weights = json.dumps(table["weights"], sort_keys=True)
+    least, most = DYNASCORE_RANGES.get(table.get("mode", ""), (f"-{UNBOUNDED}", UNBOUNDED))
     examples = sum(each["examples"] for each in table["sets"] if each.get("counts", True))
     source: dict[str, Any] = {"dataset_name": table["task"]["code"], "source_type": "other"}
     if address:
@@ -227,6 +270,8 @@ def _build_dynascore(
             "metric_unit": "points",
             "lower_is_better": False,
             "score_type": "continuous",
+            "min_score": least,
+            "max_score": most,
             "additional_details": {"weights": weights, "formula": table.get("formula", "")},
         },
         "score_details": _describe_score(cell, examples, table["resamples"]),

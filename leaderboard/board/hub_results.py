@@ -38,6 +38,10 @@ def write_eval_results(
         cell = row["sets"].get(board_set["name"], {}).get(table["main"])
         if benchmark is None or cell is None or cell["value"] is None:
             continue
+        notes = str(table["main"])
+        # Few examples have no interval.
+        if cell["low"] is not None:
+            notes += f", 95% interval {cell['low']} to {cell['high']}"
         entry = EvalResultEntry(
             dataset_id=benchmark.repository,
             task_id=benchmark.task_id,
@@ -45,7 +49,7 @@ def write_eval_results(
             date=table["date"],
             source_url=address or None,
             source_name="Dynabench" if address else None,
-            notes=f"{table['main']}, 95% interval {cell['low']} to {cell['high']}",
+            notes=notes,
         )
         entries.append(entry)
     # An empty list would make a useless file.

@@ -8,14 +8,18 @@ from datetime import timedelta
 import pytest
 import yaml
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from jsonschema_rs import Draft7Validator
 from rdflib import RDF, Graph, Literal
 
 from core.days import get_today
 from evaluation.isolation.inference.elsewhere import iterate_answer_lines
-from evaluation.models import Dataset, EvaluationSet
+from evaluation.models import Dataset, EvaluationRun, EvaluationSet
 from leaderboard.board.croissant_solutions import name_set
+from leaderboard.board.every_eval_ever import build_records
+from leaderboard.board.query import MODES
 from leaderboard.board.tables import build_public_table
+from leaderboard.management.commands import export_board
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import Round
 from tests.support.compared_models import answered, rows_of, task, version  # noqa: F401
@@ -248,3 +252,102 @@ def test_the_hub_needs_the_dataset_of_each_round(models, task, tmp_path, wrong):
     with pytest.raises(CommandError):
         call_command("export_board", "nli", to="hub", dataset=wrong, output=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_all_metrics_have_the_ranges_that_the_schema_requires(models, task, schemas, tmp_path):
+    """Of speed, memory and the score, which the demo has, and of metrics that may be negative."""
+    usage = {"examples_per_second": 12.5, "peak_bytes": 2**31, "mean_bytes": 2**30}
+    EvaluationRun.objects.update(runner="docker", usage=usage)
+    text = task.config_text
+    for name in ("matthews_correlation", "wer"):
+        text = text.replace("also: [", f"also: [{name}, ")
+    task.config_text = text
+    task.save()
+    for run in EvaluationRun.objects.all():
+        run.scores.create(metric="matthews_correlation", value=-0.2, n=240)
+        run.scores.create(metric="wer", value=1.4, n=240)
+    records, _ = exported(tmp_path)
+    for record in records.values():
+        assert list(schemas["eval"].iter_errors(record)) == []
+        found = {}
+        for result in record["evaluation_results"]:
+            config, score = result["metric_config"], result["score_details"]["score"]
+            found[config["metric_kind"]] = score
+            assert float(config["min_score"]) <= score <= float(config["max_score"])
+        assert {"throughput", "memory", "matthews_correlation", "wer"} <= found.keys()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_score_has_the_range_of_its_formula(models, task, schemas, mode):
+    table = {**build_public_table(task), "mode": mode}
+    for row in table["rows"]:
+        row["dynascore"] = {"value": 58.9, "low": 55.0, "high": 61.5}
+    records = list(build_records(table, ""))
+    assert len(records) == 2
+    for record in records:
+        assert list(schemas["eval"].iter_errors(record)) == []
+        [result] = [r for r in record["evaluation_results"] if "#board#" in name_of(r)]
+        highest = {"anchored": 100, "robust": "Infinity", "classic": "Infinity"}[mode]
+        assert result["metric_config"]["max_score"] == highest
+
+
+def name_of(result):
+    return result["evaluation_result_id"]
+
+
+def test_models_with_equal_names_are_all_exported(models, task, version, schemas, tmp_path):
+    """Two anonymous ones, and two submissions of one model of the hub."""
+    for name, source in (("Other", "lab/other"), ("Again", "lab/known-model")):
+        days = timedelta(days=9 * (name == "Other"))
+        model = accepted_model(
+            task, name=name, kind="hub", source=source, is_published=True,
+            anonymous_until=get_today() + days if days else None,
+        )  # fmt: skip
+        answered(model, version, lambda n: n % 3)
+    rows = build_public_table(task)["rows"]
+    assert len(rows) == 4
+    call_command("export_board", "nli", output=tmp_path / "records")
+    found = [json.loads(path.read_text()) for path in (tmp_path / "records").rglob("*.json")]
+    ids = {one["model_info"]["additional_details"]["dynabench_id"] for one in found}
+    assert ids == {row["id"] for row in rows}
+    assert len({one["evaluation_id"] for one in found}) == 4
+    known = [one for one in found if one["model_info"]["id"] == "lab/known-model"]
+    assert len(known) == 2  # the id leads to the model
+    for format, pattern in (("inspect", "*.eval"), ("croissant-tasks", "solutions/**/*.jsonld")):
+        call_command("export_board", "nli", to=format, output=tmp_path / format)
+        assert len(list((tmp_path / format).rglob(pattern))) == 4, format
+
+
+def test_an_export_is_whole_or_not_there(models, task, tmp_path, monkeypatch):
+    folder = tmp_path / "results"
+
+    def stop(*_args):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(export_board, "_write_json", stop)
+        with pytest.raises(CommandError):
+            exported(folder)
+    assert not folder.exists()
+    # A killed export leaves its scratch folder, which the next one clears away.
+    (folder / export_board.SCRATCH_NAME).mkdir(parents=True)
+    (folder / export_board.SCRATCH_NAME / "half.json").write_text("{")
+    records, _ = exported(folder)
+    assert len(records) == 2
+    assert not (folder / export_board.SCRATCH_NAME).exists()
+
+
+def test_files_of_others_are_not_mixed_with_an_export(models, tmp_path):
+    """Such as those of a model that was withdrawn after an earlier export."""
+    exported(tmp_path / "results")
+    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.json*")}
+    model = models[0]
+    model.withdrawn_at = timezone.now()
+    model.save()
+    with pytest.raises(CommandError, match="known-model"):
+        exported(tmp_path / "results")
+    assert before == {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.json*")}
+    (tmp_path / "file").write_text("Mine.")
+    with pytest.raises(CommandError):
+        exported(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "Mine."

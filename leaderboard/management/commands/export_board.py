@@ -5,27 +5,23 @@ import json
 import os
 import uuid
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
-from core.files.whole import write_whole
 from core.web.refusals import raise_as_command_error
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, Submission
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.submissions.visibility import publishes_labels
 from leaderboard.board.croissant_solutions import build_problems, build_solutions
-from leaderboard.board.every_eval_ever import (
-    UNKNOWN_MODEL,
-    ModelFacts,
-    build_records,
-    name_model,
-)
+from leaderboard.board.every_eval_ever import ModelFacts, build_records, name_models
 from leaderboard.board.hub_results import (
     HubBenchmark,
     parse_benchmarks,
@@ -35,6 +31,8 @@ from leaderboard.board.hub_results import (
 from tasks.management.lookups import get_task
 from tasks.models import Task
 
+SCRATCH_NAME = ".unfinished"
+"""The folder with the files of an export that is not complete."""
 FORMATS = ("every-eval-ever", "hub", "croissant-tasks", "inspect")
 
 
@@ -64,19 +62,39 @@ class Command(BaseCommand):
             if not rows:
                 raise CommandError(f"The board has no model with the id {options['model']}.")
             table = {**table, "rows": rows}
+        output: Path = options["output"]
+        try:
+            with _open_scratch_folder(output) as scratch:
+                sentence = self._write(task, table, address, scratch, options)
+                _move_files(scratch, output)
+        except OSError as error:
+            raise CommandError(f"Nothing is exported: {error}") from error
+        self.stdout.write(sentence.format(output=output))
+
+    def _write(
+        self,
+        task: Task,
+        table: Mapping[str, Any],
+        address: str,
+        folder: Path,
+        options: Mapping[str, Any],
+    ) -> str:
+        """Write a board in the format of the options; return a sentence that tells the result.
+
+        The sentence has `{output}` for the name of the folder. Raises CommandError if there is
+        nothing to write.
+        """
         if options["to"] == "hub":
-            self._write_for_hub(task, table, address, options["output"], options["dataset"])
-            return
+            return self._write_for_hub(task, table, address, folder, options["dataset"])
+        if options["to"] == "inspect":
+            return self._write_logs(task, table, folder)
         if options["to"] == "croissant-tasks":
-            count = self._write_solutions(task, table, address, options["output"])
-        elif options["to"] == "inspect":
-            self._write_logs(task, table, options["output"])
-            return
+            count = self._write_solutions(task, table, address, folder)
         else:
-            count = self._write_records(task, table, address, options["output"])
+            count = self._write_records(task, table, address, folder)
         if not count:
             raise CommandError("The board has no results yet.")
-        self.stdout.write(f"{count} models are in {options['output']}.")
+        return f"{count} models are in {{output}}."
 
     def _write_records(
         self, task: Task, table: Mapping[str, Any], address: str, output: Path
@@ -97,31 +115,31 @@ class Command(BaseCommand):
             count += 1
         return count
 
-    def _write_logs(self, task: Task, table: Mapping[str, Any], output: Path) -> None:
+    def _write_logs(self, task: Task, table: Mapping[str, Any], output: Path) -> str:
         """Write a log of Inspect for each model and set with published labels.
 
-        Raises CommandError if there are none.
+        Returns a sentence as `_write` does. Raises CommandError if there are none.
         """
         from evaluation.submissions.mistakes import make_main_metric
         from leaderboard.board.inspect_logs import write_inspect_log
 
         metric = make_main_metric(task.config)
-        files, facts = _find_files(task), _find_facts(task, table)
+        files, names = _find_files(task), name_models(table, _find_facts(task, table))
         count = 0
         for row in table["rows"]:
-            model = name_model(row, facts.get(row["id"], UNKNOWN_MODEL))
+            model = names[row["id"]]
             for run in _find_public_runs(task, files.get(row["id"], (row["id"],))):
                 name = run.version.evaluation_set.name
                 cells = row["sets"].get(name)
                 # A set that a newer version has replaced on the board has no cells.
                 if metric is None or not cells:
                     continue
-                path = output / model / f"{task.code}_{name}_v{run.version.version}.eval"
-                write_inspect_log(path, task.config, run, metric, model=model, cells=cells)
+                path = output / model.path / f"{task.code}_{name}_v{run.version.version}.eval"
+                write_inspect_log(path, task.config, run, metric, model=model.id, cells=cells)
                 count += 1
         if not count:
             raise CommandError("No model has answers on a set with published labels.")
-        self.stdout.write(f"{count} logs are in {output}: inspect view --log-dir {output}")
+        return f"{count} logs are in {{output}}: inspect view --log-dir {{output}}"
 
     def _write_solutions(
         self, task: Task, table: Mapping[str, Any], address: str, output: Path
@@ -130,8 +148,8 @@ class Command(BaseCommand):
         for name, problem in build_problems(task.config, table, address):
             _write_json(output / "problems" / f"{name}.jsonld", problem)
         count = 0
-        for model_id, solutions in build_solutions(table, address, _find_facts(task, table)):
-            _write_json(output / "solutions" / f"{model_id}.jsonld", solutions)
+        for path, solutions in build_solutions(table, address, _find_facts(task, table)):
+            _write_json(output / "solutions" / f"{path}.jsonld", solutions)
             count += 1
         return count
 
@@ -142,8 +160,11 @@ class Command(BaseCommand):
         address: str,
         output: Path,
         datasets: Sequence[str],
-    ) -> None:
-        """Write the files that owners can add to their models on the Hub. Raises CommandError."""
+    ) -> str:
+        """Write the files that owners can add to their models on the Hub.
+
+        Returns a sentence as `_write` does. Raises CommandError if there are none.
+        """
         benchmarks = _find_benchmarks(task, datasets)
         facts, count = _find_facts(task, table), 0
         category = task.config.get_component(task.config.answer_field).kind.hub_category
@@ -155,16 +176,19 @@ class Command(BaseCommand):
             if not results:
                 continue
             folder = output / model_facts.repository
-            _write_atomically(folder / ".eval_results" / f"dynabench-{task.code}.yaml", [results])
+            # Somebody submitted it again, such as with another prompt: the best result counts.
+            if folder.exists():
+                continue
+            _write_lines(folder / ".eval_results" / f"dynabench-{task.code}.yaml", [results])
             index = write_model_index(table, row, benchmarks, category, address)
-            _write_atomically(folder / "model-index.yml", [index])
+            _write_lines(folder / "model-index.yml", [index])
             count += 1
         if not count:
             raise CommandError("No model of the hub has a result on these rounds.")
         left_out_count = len(table["rows"]) - count
-        self.stdout.write(
-            f"{count} models are in {output}. {left_out_count} others are not of the hub, or have "
-            "no result on these rounds."
+        return (
+            f"{count} models are in {{output}}. {left_out_count} others are not of the hub, have "
+            "no result on these rounds, or were submitted more than once."
         )
 
     def _add_answers(
@@ -196,7 +220,7 @@ class Command(BaseCommand):
                     rows += 1
                     yield line
 
-        _write_atomically(path, write_lines())
+        _write_lines(path, write_lines())
         answers = {
             "format": "jsonl",
             "file_path": shown_path.as_posix(),
@@ -205,6 +229,45 @@ class Command(BaseCommand):
             "total_rows": rows,
         }
         return {**record, "detailed_evaluation_results": answers}
+
+
+@contextmanager
+def _open_scratch_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder inside of `folder`, which is made if it is missing.
+
+    It is deleted afterwards, with a new `folder` if that is still empty. Raises OSError.
+    """
+    is_new = not folder.exists()
+    # Inside, because a mounted folder is a disk of its own, from which nothing can be renamed.
+    scratch = folder / SCRATCH_NAME
+    # A stopped export left it.
+    rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    try:
+        yield scratch
+    finally:
+        rmtree(scratch, ignore_errors=True)
+        if is_new:
+            with suppress(OSError):  # it has files
+                folder.rmdir()
+
+
+def _move_files(scratch: Path, folder: Path) -> None:
+    """Move all files into the folder, where they replace those of an earlier export.
+
+    Raises CommandError if the folder has other files, which would seem to be exported too.
+    """
+    names = {path.relative_to(scratch) for path in scratch.rglob("*") if path.is_file()}
+    former_names = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    former_names -= {Path(SCRATCH_NAME, name) for name in names}
+    # Such as those of a model that has been withdrawn since then.
+    if other_names := former_names - names:
+        raise CommandError(
+            f"{folder} has other files, such as {min(other_names)}. Use an empty folder."
+        )
+    for name in sorted(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (scratch / name).replace(folder / name)
 
 
 def _read_table(task: Task, number: int | None) -> tuple[Mapping[str, Any], str]:
@@ -280,11 +343,10 @@ def _find_facts(task: Task, table: Mapping[str, Any]) -> dict[str, ModelFacts]:
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    _write_atomically(path, [json.dumps(value, ensure_ascii=False, indent=2) + "\n"])
+    _write_lines(path, [json.dumps(value, ensure_ascii=False, indent=2) + "\n"])
 
 
-def _write_atomically(path: Path, lines: Iterable[str]) -> None:
-    """Write a file under its name only once it is complete."""
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(path) as unfinished_path, unfinished_path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8") as file:
         file.writelines(lines)
