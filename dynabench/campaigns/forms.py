@@ -79,7 +79,6 @@ HELP_TEXTS: dict[str, Any] = {
     "slug": _("Lowercase letters, numbers, hyphens: my-study"),
     "minutes": _("After this time, someone else can take the place. We still pay for late work."),
     "closes_at": _("Leave empty to close the campaign yourself."),
-    "pay_task": _("In the currency above, for example 1.50."),
     "novel_bonus": _("The closer a catch is to an earlier one, the smaller its bonus."),
     "hourly": _("We warn you while median earnings are lower."),
     **dict.fromkeys(("requires", "pauses_itself"), ""),  # the labels say it
@@ -169,6 +168,7 @@ NO_ANSWER_CHOICE = ("", _("prefer not to say"))
 MAX_MINUTES = 366 * 24 * 60
 # The form in which browsers send a time; Django makes a copy for each field.
 LOCAL_TIME_INPUT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+MIDDLE_INPUT = forms.TextInput(attrs={"class": "middle-field"})
 AGREEMENT_ERRORS = {"required": _("Tick this box to take part, or leave the study.")}
 
 
@@ -180,6 +180,21 @@ class FormStep(NamedTuple):
     help_text: str
     fields: list[forms.BoundField]
     is_done: bool
+
+
+class MoneyInput(forms.NumberInput):
+    """An input for an amount, with its currency beside it."""
+
+    template_name = "components/money_input.html"
+
+    def __init__(self, currency: str) -> None:
+        super().__init__(attrs={"step": "any", "min": "0"})
+        self.currency = currency
+
+    def get_context(self, *args: Any) -> dict[str, Any]:
+        context = super().get_context(*args)
+        context["widget"]["currency"] = self.currency
+        return context
 
 
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -226,16 +241,18 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     def _use_major_units(self, name: str) -> None:
         """Make a field accept an amount in major units of the currency, with decimals."""
         is_required = self.fields[name].required
+        # The stored currency; a page that estimates the cost renews it while people type.
+        currency = self.instance.currency or "EUR"
         self.fields[name] = forms.DecimalField(
             label=LABELS[name],
             help_text=HELP_TEXTS.get(name, ""),
             required=is_required,
             min_value=0,
-            widget=forms.NumberInput(attrs={"step": "any", "min": "0"}),
+            widget=MoneyInput(currency),
         )
         amount = self.initial.get(name, getattr(self.instance, name))
         if amount is not None:
-            self.initial[name] = format_units(amount, self.instance.currency or "EUR")
+            self.initial[name] = format_units(amount, currency)
 
     @property
     def steps(self) -> list["FormStep"]:
@@ -273,7 +290,10 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets = {
             "rounds": forms.CheckboxSelectMultiple,
             "currency": forms.TextInput(attrs={"class": "narrow-field"}),
-            "languages": forms.TextInput(attrs={"class": "middle-field"}),
+            **dict.fromkeys(
+                ("languages", "code_done", "code_screened", "code_returned", "study"),
+                MIDDLE_INPUT,
+            ),
             "ethics": forms.Textarea(attrs={"rows": 4}),
             "help_text": forms.Textarea(attrs={"rows": 3}),
             "tour": forms.Textarea(attrs={"rows": 4}),

@@ -21,11 +21,12 @@ from core.web.refusals import show_as_form_error, show_as_message
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.allowances import get_max_models_per_day
 from evaluation.isolation.uploads.chunked import add_file, discard_upload, get_max_upload_bytes
-from evaluation.kinds import find_kinds
+from evaluation.kinds import Words, find_kinds
 from evaluation.models import Upload
 from evaluation.submissions.forms import SubmitForm, make_answer_line
 from evaluation.submissions.hub_card import fetch_card
-from evaluation.submissions.kinds import find_submission_kind
+from evaluation.submissions.kinds import SubmissionKind, find_submission_kind
+from evaluation.submissions.kinds.base import GROUP_TITLES
 from evaluation.submissions.near_copies import find_task_near_copies
 from evaluation.submissions.progress import describe_progress
 from evaluation.submissions.prompt_form import PromptForm
@@ -108,7 +109,7 @@ def _estimate_cost(task: Task, form: PromptForm) -> "Estimate | None":
 def _make_rule_values(user: User, task: Task) -> dict[str, Any]:
     """Return the template values of the rules: allowed kinds, quotas and resource limits."""
     return {
-        "kinds": [find_submission_kind(name) for name in find_kinds(task.config)],
+        "groups": _group_kinds(task),
         "open_versions": select_open_versions(task),
         "answer_line": make_answer_line(task.config),
         "quota": find_remaining_quota(user, task),
@@ -118,6 +119,17 @@ def _make_rule_values(user: User, task: Task) -> dict[str, Any]:
         "cpus": settings.EVALUATION_CPUS,
         "largest_gib": get_max_upload_bytes(user) / GIB,
     }
+
+
+def _group_kinds(task: Task) -> list[tuple[Words, list[SubmissionKind]]]:
+    """Return the (title, kinds) of each group of kinds that the task accepts."""
+    kinds_by_group: dict[str, list[SubmissionKind]] = {group: [] for group in GROUP_TITLES}
+    for name in find_kinds(task.config):
+        kind = find_submission_kind(name)
+        assert kind  # the list contains only kinds that people can submit
+        kinds_by_group[kind.group].append(kind)
+    # A task may accept no kind of a group.
+    return [(GROUP_TITLES[group], kinds) for group, kinds in kinds_by_group.items() if kinds]
 
 
 def _submit_form(user: User, task: Task, form: SubmitForm) -> UUID | None:

@@ -36,6 +36,12 @@ def test_the_first_step_names_every_kind_and_what_is_left(as_alice, task):
     assert '<form method="post" enctype' not in page
 
 
+def test_kinds_stand_in_groups_by_where_the_model_comes_from(as_alice, task):
+    groups = as_alice.get(URL).context["groups"]
+    names = [[kind.name for kind in kinds] for _title, kinds in groups]
+    assert names == [["directory", "image", "predictions"], ["hub", "llm"], ["chat", "endpoint"]]
+
+
 def test_strangers_are_asked_to_sign_in_and_hidden_tasks_are_not_there(client, alice, task):
     assert client.get(URL).status_code == 302
     task.is_visible = False

@@ -4,12 +4,21 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from django.utils.translation import gettext_lazy
+
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.kinds import KINDS, Kind, Words
 from evaluation.models import Submission
 from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.receiving import ReceivedModel
 from evaluation.submissions.requirements import Problem, Sources
+
+GROUP_TITLES = {
+    "files": gettext_lazy("Files"),
+    "hub": gettext_lazy("Hub"),
+    "served": gettext_lazy("Served by you"),
+}
+"""The groups of kinds on the page where people choose one, in its order."""
 
 
 class SubmissionKind(Kind):
@@ -20,7 +29,11 @@ class SubmissionKind(Kind):
     title: ClassVar[Words]
     """The kind's name, on the page where people choose a kind and above its form."""
     words: ClassVar[Words]
-    """A description of the kind for the page where people choose one."""
+    """What people submit, in one line, for the page where they choose a kind."""
+    details: ClassVar[Words] = ""
+    """What else they should know, above the form; "" if nothing."""
+    group: ClassVar[str] = "files"
+    """Where the model comes from: a key of GROUP_TITLES."""
     form: ClassVar[type[SubmitForm]]
     """The form with which people submit this kind."""
 

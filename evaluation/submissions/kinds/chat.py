@@ -93,11 +93,12 @@ class Chat(SubmissionKind, name="chat"):
     label = _("a chat model behind an OpenAI-compatible API")
     place = 6
     title = _("Chat model")
-    words = _(
-        "A server with an OpenAI-compatible API, such as vLLM, llama.cpp, Ollama or most "
-        "providers. You enter the URL, key and prompt. Works only on sets whose inputs can "
-        "leave this site."
+    words = _("A server with an OpenAI-compatible API.")
+    details = _(
+        "For example vLLM, llama.cpp, Ollama or most providers. You enter the URL, key and prompt. "
+        "Works only on sets whose inputs can leave this site."
     )
+    group = "served"
     answers = "elsewhere"
     has_prompt = True
     form = ChatForm

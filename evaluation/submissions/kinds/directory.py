@@ -26,9 +26,10 @@ class Directory(SubmissionKind, name="directory"):
     label = _("a model directory (Hugging Face layout, safetensors)")
     place = 1
     title = _("Model folder")
-    words = _(
-        "An archive with config.json, tokenizer and safetensors weights, as save_pretrained "
-        "writes them. It contains no code, so it runs fastest."
+    words = _("Weights in safetensors, without code.")
+    details = _(
+        "An archive with config.json, tokenizer and safetensors weights, as save_pretrained writes "
+        "them. It runs fastest."
     )
     answers = "sandbox"
     may_use_gpu = True

@@ -51,7 +51,9 @@ class RemoteEndpoint(SubmissionKind, name="endpoint"):
     label = _("a remote endpoint")
     place = 7
     title = _("Remote endpoint")
-    words = _("We call your server. Works only on sets whose inputs can leave this site.")
+    words = _("We call your own server.")
+    details = _("Works only on sets whose inputs can leave this site.")
+    group = "served"
     answers = "elsewhere"
     form = EndpointForm
 

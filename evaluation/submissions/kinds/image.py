@@ -50,10 +50,8 @@ class Image(SubmissionKind, name="image"):
     label = _("a Docker image")
     place = 2
     title = _("Docker image")
-    words = _(
-        "Any code that reads and writes JSON lines, without a network. Images for dynalab and "
-        "Dynabench 2.0 work too."
-    )
+    words = _("Any code that reads and writes JSON lines.")
+    details = _("It runs without a network. Images for dynalab and Dynabench 2.0 work too.")
     answers = "sandbox"
     is_image = True
     may_use_gpu = True

@@ -61,10 +61,11 @@ class Llm(SubmissionKind, name="llm"):
     label = _("a language model that runs on this site")
     place = 4
     title = _("Language model")
-    words = _(
-        "A folder or hub ID with safetensors weights and a chat template. Our server runs it "
-        "with your prompt and extracts the answers."
+    words = _("Our server runs it with your prompt.")
+    details = _(
+        "A folder or hub ID with safetensors weights and a chat template. We extract the answers."
     )
+    group = "hub"
     answers = "sandbox"
     has_prompt = True
     joint = JointSettings(

@@ -57,10 +57,10 @@ class Predictions(SubmissionKind, name="predictions"):
     label = _("a predictions file")
     place = 5
     title = _("Predictions file")
-    words = _(
-        "Your own answers to a set with downloadable inputs. Files with the "
-        "same name for other sets belong to the same model. We don't measure "
-        "speed, memory or robustness."
+    words = _("Your own answers to a test set.")
+    details = _(
+        "For sets with downloadable inputs. Files with the same name for other sets belong to the "
+        "same model. We don't measure speed, memory or robustness."
     )
     answers = "file"
     joint = JointSettings(

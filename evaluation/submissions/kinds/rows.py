@@ -51,9 +51,9 @@ class Rows(SubmissionKind, name="rows"):
     label = _("training rows for one fixed model")
     place = 8
     title = _("Training data")
-    words = _(
-        "Rows, or the UIDs of released rows. We train the same model on each submission, so "
-        "only the data makes the difference."
+    words = _("Rows, or the UIDs of released rows.")
+    details = _(
+        "We train the same model on each submission, so only the data makes the difference."
     )
     answers = "sandbox"
     learns_here = True
