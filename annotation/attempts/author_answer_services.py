@@ -62,7 +62,9 @@ def _read_answer(
         if criteria is not None:
             raise Invalid(_("This task has no criteria. Leave this field out."), field="criteria")
         if model_right is None:
-            raise Invalid(_("Say whether the model's answer is acceptable."), field="model_right")
+            raise Invalid(
+                _("Choose whether the model's answer is acceptable."), field="model_right"
+            )
         return model_right, None
     if model_right is not None:
         message = _(
@@ -72,6 +74,6 @@ def _read_answer(
     given = criteria or ()
     # The author wrote the criteria, and is asked for a verdict: so each is met or not.
     if len(given) != len(own_criteria) or not set(given) <= {*CLEAR_JUDGEMENTS}:
-        raise Invalid(_("Say for each criterion whether the answer meets it."), field="criteria")
+        raise Invalid(_("Choose for each criterion whether the answer meets it."), field="criteria")
     score, verdict = score_answer(config.verdict, own_criteria, given)
     return verdict == "correct", score.value

@@ -47,7 +47,10 @@ def check_fits(task: Task, kind: Kind) -> None:
         )
     if not config.programs.write:
         raise Refused(
-            _("Only people write in this task. Set programs: {write: true} to allow adversaries."),
+            _(
+                "Only people can write in this task. To allow adversaries, set `programs: {write:"
+                " true}` in the configuration."
+            ),
             code="programs",
         )
     if reads_context(config) and not kind.reads_context:

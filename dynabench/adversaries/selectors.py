@@ -42,7 +42,7 @@ def describe_budget(run: AdversaryRun | None) -> list[BudgetLine]:
     if run is None:
         return []
     return [
-        BudgetLine(_("Calls of models"), run.calls, run.max_calls),
+        BudgetLine(_("Model calls"), run.calls, run.max_calls),
         BudgetLine(_("Examples"), run.examples, run.max_examples),
         BudgetLine(_("Minutes"), round(run.seconds / 60, 1), run.max_minutes),
         BudgetLine(_("Tokens"), run.tokens, run.max_tokens),

@@ -59,7 +59,7 @@ def create_adversary(
     Locks the task, to enforce the maximum. Raises Refused and Invalid.
     """
     if kind not in KINDS:
-        raise Invalid(_("Choose one of the kinds of adversaries."), field="kind")
+        raise Invalid(_("Choose a kind of adversary from the list."), field="kind")
     check_fits(task, KINDS[kind])
     check_options(task, KINDS[kind], options)
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
@@ -68,7 +68,9 @@ def create_adversary(
         raise Refused(message % {"most": MAX_ADVERSARIES})
     # Under the lock, so that of two with one name the second is refused in words.
     if task.adversaries.filter(name=columns["name"]).exists():
-        raise Invalid(_("This task has an adversary with this name."), field="name")
+        raise Invalid(
+            _("This task already has an adversary with this name. Choose another."), field="name"
+        )
     adversary = Adversary.objects.create(
         task=task,
         kind=kind,
@@ -98,7 +100,10 @@ def start_run(*, adversary: Adversary, actor: User | None) -> AdversaryRun:
         raise Refused(_("This adversary is retired. Create another one."))
     check_fits(locked_adversary.task, find_kind(locked_adversary))
     if locked_adversary.runs.filter(state__in=UNFINISHED_STATES).exists():
-        raise Refused(_("This adversary is running already."), code="running")
+        raise Refused(
+            _("This adversary is already running. Wait until it finishes, or stop it."),
+            code="running",
+        )
     round = find_live_round(locked_adversary.task)
     if round is None or round.state != Round.State.OPEN:
         raise Refused(_("No round is open. Open one first."), code="round_closed")

@@ -68,7 +68,7 @@ def test_the_page_shows_tries_and_what_is_left(scene, client):
     run = run_to_its_end(adversary)
     page = client.get(address("adversary", adversary.pk))
     left = {str(line.name): line.left for line in page.context["budget"]}
-    assert left["Calls of models"] == run.max_calls - run.calls
+    assert left["Model calls"] == run.max_calls - run.calls
     stored = client.get(address("adversary", adversary.pk), {"state": "stored"})
     assert [one.example for one in stored.context["page"].rows] == [Example.objects.get()]
 

@@ -31,7 +31,9 @@ SLOT_MESSAGE = gettext_noop("Line %(number)d: write a name, = and values with co
 NO_RULE_MESSAGE = gettext_noop("Enter at least one test.")
 SWAP_MESSAGE = gettext_noop("Line %(number)d: “%(word)s” isn't in the sentence.")
 ARROW_MESSAGE = gettext_noop("Line %(number)d: write “word -> other, other” in the last part.")
-PRODUCT_MESSAGE = gettext_noop("Line %(number)d: the slots make more than %(most)d texts.")
+PRODUCT_MESSAGE = gettext_noop(
+    "Line %(number)d: the slots produce more than %(most)d texts. Use fewer values."
+)
 Slots = Mapping[str, Sequence[str]]
 
 
@@ -44,7 +46,7 @@ class Rules(Kind, name="rules"):
     """
 
     title = gettext_noop("Rules")
-    summary = gettext_noop("Asks the models about texts made from your templates and tests.")
+    summary = gettext_noop("Sends the models texts built from your templates and tests.")
     place = 1
     settings = (
         Setting(
@@ -71,7 +73,7 @@ class Rules(Kind, name="rules"):
         ),
         Setting(
             "direction",
-            gettext_noop("Additions that speak for the label (direction)"),
+            gettext_noop("Additions that support the label (direction)"),
             "lines",
             "",
             gettext_noop("One per line, such as: positive | It was fine. | I came back twice."),

@@ -99,10 +99,12 @@ class WordSearch(Kind, name="search"):
         Setting(
             "beam",
             # Translators: a number of texts: a search carries the best ones on at each step
-            gettext_noop("Texts carried on at each step"),
+            gettext_noop("Texts kept at each step"),
             "number",
             1,
-            gettext_noop("1 is fastest. More texts find more and need more calls."),
+            gettext_noop(
+                "Enter 1 for the fastest search. A higher number finds more, but needs more calls."
+            ),
             low=1,
             high=8,
         ),
