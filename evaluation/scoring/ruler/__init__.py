@@ -1,0 +1,1 @@
+"""One ruler for all rounds: properties of items, anchors, and scores that a model never earned."""
