@@ -60,6 +60,14 @@ HUB_SIZES = {  # by the number of rows, exclusive
     10_000_000: "1M<n<10M",
     100_000_000: "10M<n<100M",
 }
+PART_NUMBERS = {
+    "unanimous votes on steps": "step_unanimous_share",
+    "Krippendorff's alpha of steps": "step_krippendorff_alpha",
+    "criteria that are met": "criteria_met_share",
+    "mean score by criteria": "criteria_score",
+    "Krippendorff's alpha of criteria": "criteria_krippendorff_alpha",
+}
+"""The names in a report of what people said of parts of examples, by title."""
 Numbers = Mapping[str, Any]
 
 
@@ -530,6 +538,8 @@ def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
         "unanimous votes": "unanimous_share",
         "Krippendorff's alpha": "krippendorff_alpha",
     }
+    # Only tasks whose judges judge steps or criteria have these numbers.
+    validation |= {title: name for title, name in PART_NUMBERS.items() if name in report}
     return {
         "methods": [
             "Rule of the round: an example counts as fooling when it "

@@ -104,8 +104,11 @@ def _describe_annotation(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     for title, name in (
         ("Krippendorff's alpha", "krippendorff_alpha"),
         ("Share of unanimous examples", "unanimous_share"),
+        ("Krippendorff's alpha of steps", "step_krippendorff_alpha"),
+        ("Krippendorff's alpha of criteria", "criteria_krippendorff_alpha"),
     ):
-        if (text := describe_number(report[name])) is not None:
+        # The last two are missing where judges judge only whole examples.
+        if (text := describe_number(report.get(name))) is not None:
             analysis.append(f"{title}: {text}.")
     # Imported rows have answers by models that this round does not have.
     answering_models = TargetModel.objects.filter(

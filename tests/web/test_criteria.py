@@ -81,6 +81,9 @@ def test_criteria_go_from_the_page_to_the_release(advice, alice):
     assert {name for *_, name in first["judgements"]} == {name for *_, name in row["validations"]}
     assert row["criteria"][1]["cannot_tell"] == 1
     assert "`criteria`" in card
+    with round.datasets.get().files.get(name="benchmark_card.json").file.open() as file:
+        methodology = json.loads(file.read())["benchmark_card"]["methodology"]
+    assert len(methodology["validation"]) == 6
     assert "`checks` in `input_json`" in card
 
 

@@ -272,13 +272,23 @@ def test_a_release_has_the_votes_on_each_step_and_no_ids_of_people(by_step, sett
     for one in Validation.objects.select_related("validator"):
         assert one.validator.pseudonym not in json.dumps(row)
     assert "`steps`" in card
+    assert count_validation_numbers(round) == 5
     dataset = round.datasets.get()
     folder = tmp_path / f"releases/{dataset}"
     table = pq.read_table(folder / "train.parquet").to_pylist()
     assert table[0]["steps"][1]["consensus"] == "bad"
     assert table[0]["steps"][1]["judgements"] == given
     (record,) = mlcroissant.Dataset(jsonld=folder / "croissant.json").records("train")
+    metadata = json.loads((folder / "croissant.json").read_text())
+    # All agree on the whole, so of its alpha nothing is known.
+    assert len(metadata["rai:dataAnnotationAnalysis"]) == 2
     assert [step["train/steps/turn"] for step in record["train/steps"]] == [3, 4, 5]
+
+
+def count_validation_numbers(round):
+    """How many numbers about judging the card of the round's release has."""
+    with round.datasets.get().files.get(name="benchmark_card.json").file.open() as file:
+        return len(json.loads(file.read())["benchmark_card"]["methodology"]["validation"])
 
 
 def steps_on_page(client):
