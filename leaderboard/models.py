@@ -318,6 +318,7 @@ class Battle(models.Model):
 
     def get_contestant_id(self, side: str) -> int:
         """Return the id of the model on a side, without reading the model."""
+        # Reports of judges need only ids, of many battles.
         ids = {"left": self.left_id, "right": self.right_id}
         for extra_side in self.extra_sides.all() if side not in SIDES else ():
             ids[extra_side.side] = extra_side.contestant_id

@@ -330,6 +330,7 @@ class Freezer:
             "validations": votes,
             "corrections": corrections,
             **self._criteria.make(inputs, judgements.criteria.get(pk)),
+            # In all rows, so that later versions have the column if the task stops asking.
             "steps": make_step_rows(votes, step_votes, self._policy),
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG_BY_OUTCOME.get(example.outcome),

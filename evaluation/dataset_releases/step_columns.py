@@ -17,6 +17,7 @@ def make_step_rows(
     votes: of each person the vote on the whole, `user` or `program`, and the person's pseudonym.
     step_votes: the answers about steps, at the places of the votes; empty for rows without steps.
     """
+    # Only steps with votes: others were never judged, or belong to flagged examples.
     decisions = decide_steps(step_votes, policy)
     rows: list[Mapping[str, Any]] = []
     # Keys are numbers as texts, so that 10 would come before 9.

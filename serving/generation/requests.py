@@ -92,6 +92,7 @@ class _Message(BaseModel):
         """
         if not isinstance(value, Mapping) or value.get("role") != "assistant":
             return value
+        # Some clients leave the content of a call out, others send null.
         is_missing = "content" not in value and bool(value.get("tool_calls"))
         if is_missing or value.get("content", "") is None:
             return {**value, "content": value.get("refusal") or ""}
@@ -108,6 +109,7 @@ class _Message(BaseModel):
             content = "".join(each.text for each in content)
         role = "system" if self.role == "developer" else self.role
         message: dict[str, Any] = {"role": role, "content": content}
+        # Only what is there, so that other turns are a role and a text.
         if self.role == "tool":
             message["tool_call_id"] = self.tool_call_id
         if self.tool_calls:

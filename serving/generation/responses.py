@@ -68,6 +68,7 @@ class _InputCall(BaseModel):
     @property
     def chat_message(self) -> dict[str, Any]:
         """Return the call as a message of a chat."""
+        # In chats a call belongs to a turn of the assistant, here it is an item of its own.
         function = {"name": self.name, "arguments": self.arguments}
         return {"role": "assistant", "tool_calls": [{"id": self.call_id, "function": function}]}
 
@@ -93,6 +94,7 @@ class _InputResult(BaseModel):
 
 def _get_item_form(item: Any) -> str:
     """Return the form of an item of the input, by which pydantic chooses how to read it."""
+    # Most clients send turns without a type.
     forms = {"function_call": CALL, "function_call_output": RESULT}
     kind = item.get("type") if isinstance(item, Mapping) else None
     return forms.get(kind, TURN) if isinstance(kind, str) else TURN

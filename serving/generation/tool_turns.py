@@ -20,11 +20,13 @@ def fold_tool_turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
     folded_messages: list[dict[str, Any]] = []
     for message in messages:
         role, content = message["role"], message["content"]
+        # With the name, because several results may follow one another.
         if role == "tool":
             role, content = "user", f"{names.get(message['tool_call_id'], 'tool')}: {content}"
         lines = [content] if content else []
         for call in message.get("tool_calls") or ():
             function = call["function"]
+            # A result has only the id of its call.
             names[call["id"]] = function["name"]
             lines.append(f"{function['name']}({function['arguments']})")
         # Pictures are parts of a list, which no call has beside it.

@@ -153,6 +153,7 @@ class _MemberPlanner:
                 waiting.append(invitation)
         if not is_pruning:
             if count := len(others) + len(waiting):
+                # Said in each plan, so that nobody thinks the file is complete.
                 noun = "person stays" if count == 1 else "people stay"
                 sentence = f"{count} more {noun} on the site. --prune removes them"
                 yield PlannedStep(Kind.UNCHANGED, MEMBERS_FILE, sentence)

@@ -188,6 +188,7 @@ class _JudgeJob:
     def list_missing(self, pk: int, votes: Iterable[PairVote]) -> list[tuple[PairVote, bool]]:
         """Return the pairs of a battle that lack a choice, each with the order that lacks it."""
         missing = []
+        # One order may be there alone, from an attempt that was stopped between both.
         for vote in votes:
             for is_swapped in BOTH_ORDERS:
                 if is_swapped not in self.orders.get((pk, vote.pair), {}):
