@@ -124,6 +124,7 @@ urlpatterns = [
     path("", include("validation.api.urls")),
     path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
+    path("", include("dynabench.adversaries.api")),
     path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.catches.api")),
     path("", include("dynabench.communities.own_api")),

@@ -8,14 +8,43 @@ from django.utils.translation import gettext_lazy
 
 from core.web.lists import ListFilter
 from dynabench.adversaries.kinds.base import Kind, Setting
-from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryTry
+from dynabench.adversaries.models import (
+    BUDGET_FIELDS,
+    MAX_CALLS,
+    MAX_EXAMPLES,
+    MAX_MINUTES,
+    MAX_SEED,
+    MAX_TOKENS,
+    Adversary,
+    AdversaryTry,
+)
 
 MAX_OPTION_CHARS = 200_000
 """The greatest length of a setting with many lines."""
 
 
+def _get_words(name: str) -> dict[str, Any]:
+    """Return the arguments of a form field that shows a column of `Adversary`."""
+    column = Adversary._meta.get_field(name)
+    initial = None if column.null else column.default
+    words = {"label": column.verbose_name, "help_text": column.help_text}
+    return words | {"required": not column.null, "initial": initial}
+
+
+def _build_number_field(name: str, *, least: int, most: int) -> forms.IntegerField:
+    return forms.IntegerField(min_value=least, max_value=most, **_get_words(name))
+
+
 class AdversaryForm(forms.ModelForm):
     """The form for an adversary's name, seed, schedule and budget."""
+
+    # Declared here, because the API's requests take their limits from the form's fields.
+    seed = _build_number_field("seed", least=0, most=MAX_SEED)
+    max_calls = _build_number_field("max_calls", least=1, most=MAX_CALLS)
+    max_examples = _build_number_field("max_examples", least=1, most=MAX_EXAMPLES)
+    max_minutes = _build_number_field("max_minutes", least=1, most=MAX_MINUTES)
+    max_tokens = _build_number_field("max_tokens", least=1, most=MAX_TOKENS)
+    max_cost = forms.FloatField(min_value=0, **_get_words("max_cost"))
 
     class Meta:
         model = Adversary

@@ -20,6 +20,8 @@ from tasks.models import Context, Round, Task
 MAX_CALLS = 100_000
 MAX_MINUTES = 600
 MAX_EXAMPLES = 500
+MAX_TOKENS = 10**12
+MAX_SEED = 2**31 - 1
 
 
 class Budget(models.Model):
@@ -45,7 +47,7 @@ class Budget(models.Model):
         _("Maximum tokens"),
         null=True,
         blank=True,
-        validators=[MinValueValidator(1)],
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_TOKENS)],
         help_text=_("Leave empty for no limit."),
     )
     max_cost = models.FloatField(
@@ -76,7 +78,7 @@ class Adversary(Budget):
     kind = models.CharField(max_length=MAX_NAME_CHARS)
     options = models.JSONField(default=dict, help_text="The values of the kind's settings.")
     seed = models.PositiveIntegerField(
-        _("Seed"), default=0, validators=[MaxValueValidator(2**31 - 1)]
+        _("Seed"), default=0, validators=[MaxValueValidator(MAX_SEED)]
     )
     is_nightly = models.BooleanField(_("Run every night while a round is open"), default=False)
     annotator = models.OneToOneField(Annotator, models.PROTECT, related_name="+")
