@@ -50,6 +50,21 @@ class EndpointGroup:
         """Return the id of the group's heading."""
         return self.name.replace("/", "-")
 
+    @property
+    def is_nested(self) -> bool:
+        """Return whether the group is about a part of a task."""
+        return "/" in self.name
+
+    @property
+    def title(self) -> str:
+        """Return the group's heading, such as `Tasks › Evaluation sets`."""
+        return " › ".join(_humanize_name(part) for part in self.name.split("/"))
+
+    @property
+    def short_title(self) -> str:
+        """Return the last part of the heading, for a list below the entry `Tasks`."""
+        return _humanize_name(self.name.rpartition("/")[2])
+
 
 class CachedSchemaGenerator(SchemaGenerator):
     """A generator of the public schema that generates it only once in each process and language.
@@ -97,6 +112,10 @@ def list_endpoint_groups() -> list[EndpointGroup]:
 @lru_cache(maxsize=8)
 def _generate_schema(version: str | None, language: str | None) -> Any:
     return SchemaGenerator(api_version=version).get_schema(public=True)  # type: ignore[no-untyped-call]
+
+
+def _humanize_name(name: str) -> str:
+    return name.replace("-", " ").capitalize()
 
 
 def _name_group(path: str) -> str:
