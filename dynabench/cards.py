@@ -93,6 +93,7 @@ def build_cards(tasks: Sequence[Task]) -> list[TaskCard]:
                     progress=measure_progress(round, cached_numbers),
                 )
         cards.append(card)
+    # Nobody should meet a sensitive text before a mild one, and sorting keeps the order otherwise.
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
 
@@ -111,6 +112,7 @@ def show_quotes(tasks: Sequence[Task], max_quotes: int) -> list[Quote]:
         for task in non_sensitive_tasks
         if task.pk in failures_by_task
     ][:max_quotes]
+    # A release that somebody has read can no longer be undone, which must be stored before the page.
     shown_examples = note_shown_examples([example for _task, example in quoted_examples])
     return [
         _build_quote(task, example)
@@ -125,6 +127,7 @@ def remove_unjudgeable_counts(user: User, cards: Sequence[TaskCard]) -> list[Tas
     At most one query.
     """
     task_ids = [card.task.pk for card in cards if card.waiting]
+    # Most visits find nothing that waits, and then need no query.
     if not task_ids:
         return list(cards)
     judgeable_ids = find_tasks_with_places(get_annotator(user), task_ids)

@@ -9,6 +9,7 @@ from validation.decisions.counted import TryParts
 
 def describe_steps(parts: TryParts) -> str:
     """Return a sentence that says how many tries became catches."""
+    # A share of nothing would read as a failure.
     if not parts.tries:
         return _("No tries yet")
     sentence = ngettext(

@@ -242,6 +242,7 @@ def list_decided_examples(annotator: Annotator, since: datetime) -> list[Decided
         "-consensus__decided_at"
     )
     rows = []
+    # The list below has them all, so after a long absence the newest few are enough here.
     for example in examples[:MAX_DECIDED_EXAMPLES]:
         text = extract_written_text(example.round.task.config, example.inputs)
         status, status_class = describe_status(example), get_status_class(example)

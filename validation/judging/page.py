@@ -146,6 +146,7 @@ def build_page_values(
             "may_review": can_review(user, task),
             "can_judge_as_owner": can_judge_as_owner(user, task),
         }
+        # Members of one task are often judges of another.
         other_queues = queue.list_other_queues(validator, task)
         return {**values, "reads_labels": True, "other_queues": other_queues}
     if not do_votes_count(validator, task):

@@ -349,6 +349,7 @@ def list_other_queues(validator: Annotator, task: Task) -> Sequence[tuple[Task, 
     other_role = Q(is_effective=True) & ~Q(role__in=JUDGES)
     # Tasks in which the person has another role, or reads the labels.
     closed_tasks = members.filter(other_role | Q(role__in=READERS)).values("task")
+    # Evaluated once below: the ids for both counts, and then the tasks themselves.
     other_tasks = find_visible_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed_tasks)
     counts = count_places(validator, [other_task.pk for other_task in other_tasks])
     # New examples enter a queue only when somebody opens it, so both kinds count.
@@ -425,6 +426,7 @@ def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Cou
     """
     rounds = Round.objects.filter(task__in=tasks, state__in=JUDGED_ROUND_STATES)
     round_by_id = {round.pk: round for round in rounds.select_related("task")}
+    # Without a round there is no share to draw by.
     if not round_by_id:
         return Counter()
     examples = Example.objects.filter(
