@@ -11,6 +11,7 @@ from django.db.models.base import ModelBase
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext_lazy
 
 from tasks.models import TaskMember
 from tasks.permissions import READERS
@@ -54,7 +55,7 @@ class TaskAdminSite(admin.AdminSite):
     """An admin site for superusers and for people whose role can read a task."""
 
     site_header = site_title = "Dynabench"
-    index_title = "Your tasks"
+    index_title = gettext_lazy("Database")
     # Django's script opens it after the page is drawn, which moves everything.
     enable_nav_sidebar = False
 
