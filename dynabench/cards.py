@@ -112,7 +112,7 @@ def show_quotes(tasks: Sequence[Task], max_quotes: int) -> list[Quote]:
         for task in non_sensitive_tasks
         if task.pk in failures_by_task
     ][:max_quotes]
-    # A release that somebody has read can no longer be undone, which must be stored before the page.
+    # A release that somebody has read is final, which must be stored before the page is shown.
     shown_examples = note_shown_examples([example for _task, example in quoted_examples])
     return [
         _build_quote(task, example)
