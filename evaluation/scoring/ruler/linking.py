@@ -32,7 +32,7 @@ ITERATION_COUNT = 30
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictedShares:
     """What models would score (0-1): one row for each model, one column for each group."""
 
     shares: Floats
@@ -53,16 +53,17 @@ class Ruler:
     half_widths: Floats
     """For each group half the width of a 95% interval, for a model of remoteness 1."""
 
-    def predict(self, anchor_answers: NDArray[np.bool_]) -> Prediction:
+    def predict(self, anchor_answers: NDArray[np.bool_]) -> PredictedShares:
         """Return what models would score in each group, from their answers to the anchors.
 
         Fits nothing, so a new model costs a few multiplications.
         """
         shares = self.intercepts + self.slopes * self.predictor.predict(anchor_answers)
+        # A model unlike all known ones gets a wider interval than one of many alike.
         remoteness = self.predictor.compute_remoteness(anchor_answers)
         half_widths = remoteness[:, None] * self.half_widths
         low, high = shares - half_widths, shares + half_widths
-        return Prediction(*(np.clip(ends, 0.0, 1.0) for ends in (shares, low, high)))
+        return PredictedShares(*(np.clip(ends, 0.0, 1.0) for ends in (shares, low, high)))
 
 
 def fit_ruler(
@@ -104,6 +105,7 @@ def fit_ruler(
     anchors = choose_anchors(is_right, groups, anchor_count, np.random.default_rng(seed))
     predictor = fit_predictor(is_right[:, anchors], shares, folds)
 
+    # Everything once more without each whole model, to see how a new one would be predicted.
     predicted, remoteness = np.empty_like(shares), np.empty(len(shares))
     for fold in folds:
         taught = ~fold
@@ -121,6 +123,7 @@ def fit_ruler(
         fit_correction(predicted[:, group], shares[:, group]) for group in range(shares.shape[1])
     ]
     intercepts, slopes = np.array(lines).T
+    # Errors per unit of remoteness, so that one quantile serves near and remote models.
     errors = np.abs(intercepts + slopes * predicted - shares)
     half_widths = np.quantile(errors / remoteness[:, None], LEVEL, axis=0)
     return Ruler(anchors, predictor, intercepts, slopes, half_widths)
@@ -147,5 +150,6 @@ def fit_correction(predicted: Floats, shares: Floats) -> tuple[float, float]:
         ridge = DESIGN_EFFECT * deviation**2 / SLOPE_DEVIATION**2
         covariance = float(np.sum(weights * offsets * (shares - share_centre)))
         slope = (covariance + ridge) / (float(np.sum(weights * offsets**2)) + ridge)
+        # The line passes through the weighted centre, as any least squares line does.
         intercept = share_centre - slope * centre
     return intercept, slope

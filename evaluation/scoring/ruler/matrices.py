@@ -74,6 +74,7 @@ def read_matrix(path: Path) -> AnswerMatrix:
 def _read_answers(
     path: Path, number: int, items: Sequence[str], cells: Sequence[str]
 ) -> NDArray[np.bool_]:
+    # Compared as an array: files have millions of cells.
     texts = np.array(cells)
     is_right = texts == "1"
     invalid = np.flatnonzero(~is_right & (texts != "0"))
@@ -109,6 +110,7 @@ def read_groups(path: Path, items: Sequence[str]) -> ItemGroups:
     for item in items:
         if item not in group_by_item:
             raise InvalidMatrix(f"{path}: item {item} has no group.")
+    # A group that only other items have would have no share of right answers.
     used = {group_by_item[item] for item in items}
     # A dict keeps the order in which the file first names each group.
     names = [name for name in dict.fromkeys(group_by_item.values()) if name in used]

@@ -125,6 +125,7 @@ def split_whole_models(whole_models: Sequence[str]) -> list[NDArray[np.bool_]]:
     TooFewModels
         If there are fewer rows than `MIN_MODELS`, or fewer models than `MIN_WHOLE_MODELS`.
     """
+    # Models in order of name, so that the folds don't depend on the order of the rows.
     names, places = np.unique(np.array(whole_models), return_inverse=True)
     if len(whole_models) < MIN_MODELS or len(names) < MIN_WHOLE_MODELS:
         raise TooFewModels(
@@ -219,6 +220,7 @@ def _fit_candidate(
 ) -> _Candidate:
     """Return the predictor with generalised least squares for the trend (equation 2.41)."""
     count = len(shares)
+    # One inverse serves all groups and all folds: the matrix depends only on the anchors.
     inverse = np.linalg.inv(covariance + penalty * np.eye(count))
     # A tiny ridge keeps the trend solvable if all known models have the same share of anchors.
     normal = columns.T @ inverse @ columns + 1e-9 * np.eye(2)

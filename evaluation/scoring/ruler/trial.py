@@ -31,6 +31,7 @@ def draw_new_models(
     whole_models: list[str], share: float, random: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return which rows are new: all versions of a share of the models, at least of one."""
+    # Sorted, because the order of a set differs from run to run.
     names = sorted(set(whole_models))
     new_count = max(1, round(share * len(names)))
     new_names = set(random.permutation(names)[:new_count].tolist())
@@ -93,6 +94,7 @@ def compute_rank_correlation(left: Floats, right: Floats) -> float | None:
 
 
 def _rank(values: Floats) -> Floats:
+    # Ranks from 0: the mean of the first and the last place that a value may take.
     in_order = np.sort(values)
     below = np.searchsorted(in_order, values, side="left")
     up_to = np.searchsorted(in_order, values, side="right")
