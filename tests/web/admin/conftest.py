@@ -11,6 +11,7 @@ from core.accounts.services import get_annotator
 from tasks.contexts import uploads
 from tasks.models import ContextBatch, Generator, Task, TaskMember
 from tasks.permissions import EDITORS, OWNERS, READERS, REVIEWERS
+from tests.support.adversaries import make_adversary
 from tests.support.campaigns import open_campaign
 from tests.support.factories import (
     ContextFactory,
@@ -28,7 +29,7 @@ MODELS = [
     *("tasks_task", "tasks_round", "tasks_context", "tasks_contextbatch", "tasks_targetmodel"),
     *("tasks_generator", "annotation_example", "annotation_report"),
     *("validation_validation", "validation_consensus", "validation_ownerdecision"),
-    "campaigns_campaign",
+    *("campaigns_campaign", "adversaries_adversary"),
 ]
 SEEN_BY = {
     "tasks_contextbatch": EDITORS,
@@ -37,6 +38,7 @@ SEEN_BY = {
     "tasks_generator": EDITORS,
     "annotation_report": REVIEWERS,
     "campaigns_campaign": OWNERS,
+    "adversaries_adversary": EDITORS,
 }
 """The rest by all members who read."""
 
@@ -118,6 +120,9 @@ def fill(round, person):
         "validation_ownerdecision": OwnerDecision.objects.create(**about, owner=person),
         "annotation_report": report,
         "campaigns_campaign": open_campaign(round.task, slug=f"study-{round.pk}"),
+        "adversaries_adversary": make_adversary(
+            round, person, "rules", templates="neutral | A dog sat by the door."
+        ),
     }
     return rows
 
