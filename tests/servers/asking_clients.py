@@ -290,6 +290,35 @@ def run_agent(kind: type[BaseModel], *, is_strict: bool) -> Any:
 
 
 @way("agents")
+def agent_responses() -> Any:
+    import agents
+
+    # The newer protocol, which the SDK speaks unless told otherwise.
+    agents.set_tracing_disabled(True)
+    settings = agents.ModelSettings(max_tokens=16)
+    made = agents.Agent(name="judge", model=MODEL, model_settings=settings)
+    return agents.Runner.run_sync(made, QUESTION).final_output
+
+
+@way("langchain_openai")
+def langchain_responses() -> Any:
+    from langchain_openai import ChatOpenAI
+
+    model = ChatOpenAI(model=MODEL, use_responses_api=True, max_tokens=16)
+    (part,) = model.invoke(QUESTION).content
+    return part["text"]
+
+
+@way("pydantic_ai")
+def pydantic_responses() -> Any:
+    import pydantic_ai
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+
+    made = pydantic_ai.Agent(OpenAIResponsesModel(MODEL), model_settings={"max_tokens": 16})
+    return made.run_sync(QUESTION).output
+
+
+@way("agents")
 def strict() -> Any:
     return run_agent(Described, is_strict=True)
 

@@ -28,7 +28,8 @@ REFUSED = {
     "langchain_openai json_mode": "refused 400 response_format.type",
 }
 TEXTS = ("whole", "streamed", "streamed_logprobs", "everything_off", "defaults", "answered_before",
-         "asynchronous", "completed", "openai_model", "prompted", "responses")  # fmt: skip
+         "asynchronous", "completed", "openai_model", "prompted", "responses", "agent_responses",
+         "langchain_responses", "pydantic_responses")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
