@@ -49,6 +49,8 @@ HUB_SPLIT_NAMES = {
 HIDDEN_TEST_SPLIT = "test-unlabelled"
 """The name of the public files of a private test split."""
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+NO_MODEL = "no model"
+NO_MODEL_LIMIT = "No model answered the authors, so the rows are not hard for any one model."
 SIMULATION_NOTICE = "Simulated: programs wrote and judged all rows of this release."
 CROISSANT_CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
 """The JSON-LD context of Croissant, as its specification gives it."""
@@ -561,7 +563,7 @@ def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
 def join_model_names(dataset: Dataset) -> str:
     """Return a text with the names of the round's targets and of the models in imported rows.
 
-    Returns "no model" if there are none.
+    Returns NO_MODEL if there are none.
     """
     entries = dataset.round.round_targets.select_related("target")
     target_names = [entry.target.name for entry in entries]
@@ -570,15 +572,18 @@ def join_model_names(dataset: Dataset) -> str:
     imported_names = (
         answering_models.exclude(name__in=target_names).distinct().values_list("name", flat=True)
     )
-    return ", ".join(target_names + list(imported_names)) or "no model"
+    return ", ".join(target_names + list(imported_names)) or NO_MODEL
 
 
 def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
     """Return the limitations of the data that the numbers show."""
     shared_contexts = numbers["shared_contexts"]
     unjudged_count = sum(numbers["labels"][TRAIN]["unjudged"].values())
+    models = join_model_names(dataset)
     return [
-        f"Made against {join_model_names(dataset)}: what they get wrong is common here.",
+        NO_MODEL_LIMIT
+        if models == NO_MODEL
+        else f"Made against {models}: what they get wrong is common here.",
         f"{shared_contexts[TEST]} test and {shared_contexts[DEV]} dev rows share their context "
         "with a train row.",
         f"{unjudged_count} train rows were judged by nobody (validated is false).",

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Avg, Count, Max, Min
 
+from evaluation.dataset_releases.census import REASONS
 from evaluation.dataset_releases.splits import PROGRAM_SPLIT
 from evaluation.dataset_releases.statements import RAI_PROPERTIES
 from evaluation.models import Dataset
@@ -59,10 +60,11 @@ def _describe_collection(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
         time_frame = [times["first"].date().isoformat(), times["last"].date().isoformat()]
     reasons = []
     for reason, count in numbers["reasons"].items():
-        reasons.append(f"{count} examples were left out ({reason.replace('_', ' ')}).")
+        # The words that the release page uses: `author` alone says nothing to a stranger.
+        reasons.append(f"{REASONS.get(reason, reason)}: {count} left out.")
     return {
         "rai:dataCollection": _describe_collection_method(dataset),
-        "rai:dataCollectionType": ["Manual Human Curator"],
+        "rai:dataCollectionType": _list_collection_types(dataset, numbers),
         "rai:dataCollectionTimeFrame": time_frame,
         "rai:dataCollectionMissingData": " ".join(reasons),
         "rai:dataImputationProtocol": "No value was imputed.",
@@ -71,6 +73,17 @@ def _describe_collection(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
             "A row that is withdrawn becomes a tombstone in the next version.",
         ],
     }
+
+
+def _list_collection_types(dataset: Dataset, numbers: Numbers) -> list[str]:
+    """Return how the data was collected, in the words that the vocabulary proposes."""
+    task = dataset.round.task
+    if task.is_simulated:
+        return ["Software Collection"]
+    types = ["Secondary Data Analysis" if task.config.has_rows_to_judge else "Manual Human Curator"]
+    if numbers["rows"].get(PROGRAM_SPLIT):
+        types.append("Software Collection")
+    return types
 
 
 def _describe_collection_method(dataset: Dataset) -> str:
@@ -100,6 +113,7 @@ def _describe_annotation(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
             f"{votes['fewest']} to {votes['most']} votes on each of the {votes['rows']} judged "
             f"rows, {votes['mean']:.1f} on average."
         )
+    judges = "Programs" if dataset.round.task.is_simulated else "Other people"
     analysis = []
     for title, name in (
         ("Krippendorff's alpha", "krippendorff_alpha"),
@@ -117,8 +131,8 @@ def _describe_annotation(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     models = sorted(set(answering_models.values_list("name", flat=True)))
     return {
         "rai:dataAnnotationProtocol": (
-            "Other people judged each example before they saw the author's label or the "
-            "model's. A consensus of their votes decides. An owner's decision is marked."
+            f"{judges} judged each example before they saw the author's label or the model's. A "
+            "consensus of their votes decides. An owner's decision is marked."
         ),
         "rai:dataAnnotationPlatform": ["Dynabench"],
         "rai:dataAnnotationAnalysis": analysis,
@@ -151,10 +165,7 @@ def _make_statement_properties(
     author_count = sum(numbers["authors"].values())
     general_statements: dict[str, list[str]] = {
         "limitations": limits,
-        "biases": [
-            f"{author_count} people wrote the rows, by their own choice of subject and wording.",
-            "Rows that fooled the model are more frequent here than in ordinary use.",
-        ],
+        "biases": _describe_biases(dataset, author_count),
         "personal_information": [
             "People who took part appear as keyed hashes whose key is not published. Their texts "
             f"are as they wrote them.{harms}"
@@ -184,6 +195,20 @@ def _make_statement_properties(
     return properties
 
 
+def _describe_biases(dataset: Dataset, author_count: int) -> list[str]:
+    """Return what is one-sided about the rows, whoever collected them."""
+    round = dataset.round
+    if round.task.is_simulated:
+        return [f"{author_count} programs made the rows from a small pool of phrases."]
+    if round.task.config.has_rows_to_judge:
+        return ["The task's owners chose the texts."]
+    biases = [f"{author_count} people wrote the rows, by their own choice of subject and wording."]
+    # Without a model nobody tried to fool one.
+    if round.round_targets.exists():
+        biases.append("Rows that fooled the model are more frequent here than in ordinary use.")
+    return biases
+
+
 def _list_origins(sources: list[tuple[str, str, str, str]]) -> list[dict[str, str]]:
     """Return the datasets from which texts were taken.
 
@@ -204,6 +229,7 @@ def _list_origins(sources: list[tuple[str, str, str, str]]) -> list[dict[str, st
 def _list_activities(dataset: Dataset, numbers: Numbers) -> list[dict[str, Any]]:
     """Return what was done to make the data, in order."""
     round, report = dataset.round, numbers["report"]
+    judges = "programs" if round.task.is_simulated else "people"
     writing = {
         "@type": "prov:Activity",
         "prov:label": "Collection",
@@ -214,7 +240,7 @@ def _list_activities(dataset: Dataset, numbers: Numbers) -> list[dict[str, Any]]
         "@type": "prov:Activity",
         "prov:label": "Annotation",
         "sc:name": "Judging",
-        "sc:description": f"{report['validators']} people gave {report['votes']} blind votes.",
+        "sc:description": f"{report['validators']} {judges} gave {report['votes']} blind votes.",
     }
     release = {
         "@type": "prov:Activity",

@@ -5,7 +5,7 @@
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict
 from io import BytesIO
 
@@ -23,6 +23,7 @@ from core.accounts.models import Annotator
 from evaluation.dataset_releases import build as release
 from evaluation.dataset_releases.build import Build, Options
 from evaluation.dataset_releases.cards import find_languages
+from evaluation.dataset_releases.census import REASONS
 from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.responsible_ai import MINIMAL, make_rai_properties
 from evaluation.dataset_releases.services import ReleaseRefused, request_release
@@ -254,6 +255,34 @@ def test_each_official_task_has_what_conferences_ask_though_nobody_states_it(db)
         properties = make_rai_properties(dataset, numbers, ["A limit."], [])
         assert not {name for name in MINIMAL if properties.get(name) in (None, "", [])}, task.code
         assert "rai:annotatorDemographics" not in properties  # nobody asked
+        is_brought_in = task.config.has_rows_to_judge
+        kind = "Secondary Data Analysis" if is_brought_in else "Manual Human Curator"
+        assert properties["rai:dataCollectionType"] == [kind], task.code
+
+
+def test_what_is_said_of_the_data_fits_how_it_was_made(closed, monkeypatch):
+    dataset = released(closed)
+    numbers = {
+        "rows": {"train": 1, "program": 2},
+        "authors": {"train": 7},
+        "reasons": {"author": 3},
+    }
+    numbers |= {"report": defaultdict(lambda: None, votes=9, validators=4)}
+    about_people = make_rai_properties(dataset, numbers, [], [])
+    assert about_people["rai:dataCollectionType"] == ["Manual Human Curator", "Software Collection"]
+    assert str(REASONS["author"]) in about_people["rai:dataCollectionMissingData"]
+    without_model = RoundFactory(task=closed.task, number=9)
+    other = Dataset.objects.create(round=without_model, version=1, options=dataset.options)
+    assert len(about_people["rai:dataBiases"]) == 2
+    assert len(make_rai_properties(other, numbers, [], [])["rai:dataBiases"]) == 1
+    monkeypatch.setattr(Task, "is_simulated", True)
+    about_programs = make_rai_properties(dataset, numbers, [], [])
+    assert about_programs["rai:dataCollectionType"] == ["Software Collection"]
+    assert about_programs["rai:hasSyntheticData"] is True
+    # Nobody reads that people made or judged what programs did.
+    for name in ("rai:dataBiases", "rai:dataAnnotationProtocol", "prov:wasGeneratedBy"):
+        assert "people" not in json.dumps(about_programs[name]).lower(), name
+        assert "programs" in json.dumps(about_programs[name]).lower(), name
 
 
 def test_a_later_version_keeps_what_the_owner_stated(closed, alice):

@@ -148,7 +148,8 @@ def _describe_failure(response: httpx.Response) -> str:
     for error in answer.get("errors") or ():
         if isinstance(error, dict):
             parts.append(f"{error.get('field', '')}: {error.get('message', '')}".strip(": "))
-    return " ".join(parts)[:500]
+    # The command's own sentences follow, and Zenodo ends its message without a full stop.
+    return " ".join(parts)[:500].rstrip(". ") + "."
 
 
 def _read_draft(answer: Mapping[str, Any]) -> Draft:
