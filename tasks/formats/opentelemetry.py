@@ -27,7 +27,7 @@ _BATCH_PATHS = {
     "resourceLogs.item.scopeLogs.item.logRecords.item": LOG_KEY,
 }
 # Also of a list of batches, as scripts that collect them write.
-PATHS = {**_BATCH_PATHS, **{f"item.{path}": key for path, key in _BATCH_PATHS.items()}}
+PATHS = _BATCH_PATHS | {f"item.{path}": key for path, key in _BATCH_PATHS.items()}
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion")
 TOOL_OPERATION = "execute_tool"
 INPUT_EVENTS = {
