@@ -18,7 +18,7 @@ LOG_AREAS: dict[str, tuple[Promise, tuple[str, ...]]] = {
             "adversary",
         ),
     ),
-    "people": (_("Members and campaigns"), ("member", "invitation", "duty", "campaign")),
+    "people": (_("Members and campaigns"), ("member", "invitation", "duty", "campaign", "study")),
     "task": (_("Task"), ("task", "proposal", "demo", "community")),
 }
 """Areas of the log by their name in the URL: the title, and the first parts of their actions."""
@@ -122,6 +122,10 @@ ACTION_WORDS: dict[str, Promise] = {
     "round.released": _("Released a round"),
     "round.target_replaced": _("Replaced a model to fool"),
     "snapshot.taken": _("Took a snapshot"),
+    "study.changed": _("Changed the plan of a study"),
+    "study.closed": _("Closed a study"),
+    "study.frozen": _("Froze the plan of a study"),
+    "study.made": _("Created a study"),
     "tag.added": _("Tagged examples"),
     "tag.removed": _("Removed a tag"),
     "target.changed": _("Changed a model to fool"),

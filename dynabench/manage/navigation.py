@@ -54,6 +54,7 @@ PAGE_PERMISSIONS: Mapping[str, PermissionCheck] = {
     # Findings tell of votes, too.
     "own-campaigns:campaigns": lambda user, task: can_own(user, task) and can_read(user, task),
     "own-adversaries:adversaries": can_run_adversaries,
+    "own-studies:studies": lambda user, task: can_own(user, task) and can_read(user, task),
     "own:access": can_manage,
     "own:log": can_read,
     "own:delete": can_own,
@@ -178,6 +179,8 @@ SIDE_GROUPS = (
             SidePage(
                 "own-campaigns:campaigns", _("Campaigns"), ("own-campaigns:*",), _fits_every_task
             ),
+            # Translators: noun: randomised comparisons of ways to work
+            SidePage("own-studies:studies", _("Studies"), ("own-studies:*",), _fits_every_task),
         ),
     ),
     SideGroup(

@@ -11,7 +11,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import F
+from django.db.models import F, Q
 
 from annotation.attempts.conversation_services import list_spoken_turns
 from annotation.models import (
@@ -37,6 +37,7 @@ from dynabench.campaigns.models import Invited, LedgerRow, Place, Qualification
 from dynabench.catches.models import SharedCatch
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
+from dynabench.studies.models import StudyDraw
 from dynabench.webhooks.models import Webhook
 from evaluation.models import HandedAnswers, OwnWorker, Submission, TeamMember, Upload
 from leaderboard.arena.battles.release import iter_own_battles
@@ -224,6 +225,9 @@ def _export_studies(annotator: Annotator) -> dict[str, Section]:
             study=F("campaign__name"),
             consent_version=F("consent__number"),
         ),
+        "arms": StudyDraw.objects.filter(
+            Q(annotator=annotator) | Q(place__annotator=annotator)
+        ).values("probability", "drawn_at", arm_name=F("arm__name"), study=F("arm__study__code")),
         "tests": Qualification.objects.filter(annotator=annotator).values(
             "tries", "right", "asked", "tried_at", "passed_at", task_code=F("task__code")
         ),

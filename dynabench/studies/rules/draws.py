@@ -6,12 +6,9 @@ Within people, each person has one, and is in each arm once.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 class ArmDraw(NamedTuple):
@@ -29,40 +26,26 @@ def fill_urn(ratios: Sequence[int]) -> list[int]:
     return urn
 
 
-def draw_arm(ratios: dict[str, int], earlier_arms: Iterable[str], random: Random) -> ArmDraw:
-    """Draw the next arm of an urn, given all arms that were drawn from it so far.
-
-    ratios: the arms of a full urn, by name. The probability is the arm's share of what the urn
-    still holds, so the last draw before a refill has the probability 1.
-    """
+def count_remaining_arms(ratios: Mapping[str, int], earlier_arms: Iterable[str]) -> Counter[str]:
+    """Return how often each arm is still in an urn, given all arms that were drawn from it."""
     remaining = Counter(ratios)
     for arm in earlier_arms:
         remaining[arm] -= 1
         if not remaining.total():
             remaining = Counter(ratios)
+    return remaining
+
+
+def draw_arm(ratios: Mapping[str, int], earlier_arms: Iterable[str], random: Random) -> ArmDraw:
+    """Draw the next arm of an urn, given all arms that were drawn from it so far.
+
+    ratios: the arms of a full urn, by name. The probability is the arm's share of what the urn
+    still holds, so the last draw before a refill has the probability 1.
+    """
+    remaining = count_remaining_arms(ratios, earlier_arms)
     urn: list[str] = []
     # In the order of the plan, so that a seed draws the same arms again.
     for arm in ratios:
         urn += [arm] * remaining[arm]
     arm = random.choice(urn)
     return ArmDraw(arm, remaining[arm] / len(urn))
-
-
-def draw_many_arms(
-    ratios: Sequence[int], strata: NDArray[np.intp], studies: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Draw the arms of all people of many studies, as `draw_arm` does one after another.
-
-    strata: the stratum of each person, shape (people,). Returns indices of arms, shape (studies,
-    people).
-    """
-    urn = np.array(fill_urn(ratios))
-    arms = np.empty((studies, len(strata)), dtype=np.intp)
-    for stratum in np.unique(strata):
-        members = np.flatnonzero(strata == stratum)
-        urn_count = -(-len(members) // len(urn))
-        full_urns = np.broadcast_to(urn, (studies, urn_count, len(urn)))
-        # An order at random of a full urn is what draws without replacement give.
-        drawn_arms = rng.permuted(full_urns, axis=2).reshape(studies, -1)
-        arms[:, members] = drawn_arms[:, : len(members)]
-    return arms

@@ -64,6 +64,7 @@ def estimate_effects(
     values, is_treated, is_included: shapes (studies, values). What is not included counts nowhere,
     whatever its value.
     """
+    # Weights keep one layout for all studies, although each leaves out other people.
     weights = is_included.astype(float)
     strata = _build_indicator(layout.strata)
     stratum_sizes = weights @ strata
@@ -151,6 +152,7 @@ def _sum_clusters(
 
 def _build_indicator(codes: Codes) -> csr_array:
     """Return the matrix whose column g marks the values of cluster g: shape (values, clusters)."""
+    # Sparse, as each value belongs to one of many clusters.
     rows = np.arange(len(codes))
     return csr_array((np.ones(len(codes)), (rows, codes)), shape=(len(codes), codes.max() + 1))
 

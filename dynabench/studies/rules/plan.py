@@ -13,9 +13,17 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from tasks.config.components import ConfigPart, Name, NonEmptyText, Share, TupleOf
 from tasks.config.messages import list_problems, sort_problems
-from tasks.config.parsing import ConfigError, Finding, Loc, read_yaml, suggest_nearest
+from tasks.config.parsing import (
+    ConfigError,
+    Finding,
+    Loc,
+    locate_inside,
+    read_yaml,
+    suggest_nearest,
+)
 
 Positive = Annotated[float, Field(gt=0)]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
 
 ALPHA = 0.05
 """The level below which a corrected p counts as a finding."""
@@ -55,6 +63,8 @@ class Arm(ConfigPart):
     """What people in this arm meet, in a sentence."""
     ratio: Annotated[int, Field(ge=1, le=10)] = 1
     """The arm's part of the people, compared with the other arms."""
+    campaign: Slug | None = None
+    """The campaign that recruits the arm's people. A study on a site needs one for each arm."""
 
 
 class Assumption(ConfigPart):
@@ -141,7 +151,7 @@ class StudyPlan(ConfigPart):
     """The plan of a study: what is compared, by what, and with how many people."""
 
     version: Literal[1]
-    study: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
+    study: Slug
     title: NonEmptyText
     question: NonEmptyText
     arms: Annotated[TupleOf[Arm], Field(min_length=2, max_length=12)]
@@ -153,6 +163,11 @@ class StudyPlan(ConfigPart):
     hypotheses: Annotated[TupleOf[Hypothesis], Field(min_length=1, max_length=40)]
     exclude: TupleOf[Exclusion] = ()
     size: Size
+
+    @property
+    def ratios(self) -> dict[str, int]:
+        """Return how often a full urn holds each arm, by name."""
+        return {arm.name: arm.ratio for arm in self.arms}
 
     def get_outcome(self, name: str) -> Outcome:
         """Return the outcome of this name."""
@@ -206,6 +221,7 @@ def read_plan(text: str) -> StudyPlan:
         plan = _plan.validate_json(json.dumps(document.data))
     except ValidationError as error:
         raise ConfigError(list_problems(error, document, _plan.json_schema())) from None
+    # Only of a plan with the right keys, since these checks compare its parts.
     findings = list(_find_problems(plan))
     if findings:
         raise ConfigError(sort_problems(map(document.build_problem, findings)))
@@ -240,22 +256,32 @@ def _find_outcome_problems(index: int, plan: StudyPlan) -> Iterator[Finding]:
     outcome, loc = plan.outcomes[index], ("outcomes", index)
     if outcome.measure not in MEASURES:
         message = f'there is no measure "{outcome.measure}"'
-        yield Finding((*loc, "measure"), message, suggest_nearest(outcome.measure, MEASURES))
-        return
+        yield Finding(
+            locate_inside(loc, "measure"), message, suggest_nearest(outcome.measure, MEASURES)
+        )
+        return  # what follows asks for the kind of the measure
+    # Only questionnaires have questions, and they have nothing else.
     if (outcome.measure == "answer") != (outcome.question is not None):
         message = "the measure answer needs a question, and only that"
-        yield Finding((*loc, "question"), message, "name the question, or use another measure")
+        yield Finding(
+            locate_inside(loc, "question"), message, "name the question, or use another measure"
+        )
     if outcome.minus is not None and outcome.question is None:
-        yield Finding((*loc, "minus"), "there is no question to subtract from", "remove minus")
+        yield Finding(
+            locate_inside(loc, "minus"), "there is no question to subtract from", "remove minus"
+        )
     assumption = outcome.assume
+    # The rest of the variance is chance, without which nothing could be estimated.
     if assumption.same_person + assumption.same_context >= 1:
         message = "people and contexts explain all of the variance"
         fix = "use shares of same_person and same_context that sum to less than 1"
-        yield Finding((*loc, "assume"), message, fix)
+        yield Finding(locate_inside(loc, "assume"), message, fix)
     if outcome.kind.scale == "share":
-        yield from _find_share_problems((*loc, "assume", "mean"), outcome, plan)
+        yield from _find_share_problems(locate_inside(loc, "assume", "mean"), outcome, plan)
     elif outcome.kind.scale == "time" and assumption.mean <= 0:
-        yield Finding((*loc, "assume", "mean"), "a time is above 0", "use seconds, such as 90")
+        yield Finding(
+            locate_inside(loc, "assume", "mean"), "a time is above 0", "use seconds, such as 90"
+        )
 
 
 def _find_share_problems(loc: Loc, outcome: Outcome, plan: StudyPlan) -> Iterator[Finding]:
@@ -295,14 +321,15 @@ def _find_hypothesis_problems(plan: StudyPlan) -> Iterator[Finding]:
             name = getattr(hypothesis, key)
             if name not in plan.arm_names:
                 fix = suggest_nearest(name, plan.arm_names)
-                yield Finding((*loc, key), f'there is no arm "{name}"', fix)
+                yield Finding(locate_inside(loc, key), f'there is no arm "{name}"', fix)
         if hypothesis.outcome not in outcome_names:
             message = f'there is no outcome "{hypothesis.outcome}"'
             fix = suggest_nearest(hypothesis.outcome, outcome_names)
-            yield Finding((*loc, "outcome"), message, fix)
+            yield Finding(locate_inside(loc, "outcome"), message, fix)
         if hypothesis.arm == hypothesis.compared_with:
             message = "an arm is compared with itself"
-            yield Finding((*loc, "compared_with"), message, "name another arm")
+            yield Finding(locate_inside(loc, "compared_with"), message, "name another arm")
+        # In either direction: the difference of two arms is one number.
         comparison = (frozenset((hypothesis.arm, hypothesis.compared_with)), hypothesis.outcome)
         if comparison in seen:
             yield Finding(loc, "this comparison is there already", "remove one of the two")
@@ -311,7 +338,9 @@ def _find_hypothesis_problems(plan: StudyPlan) -> Iterator[Finding]:
         steps = shifts[hypothesis.arm] - shifts[hypothesis.compared_with]
         if hypothesis.arm != hypothesis.compared_with and steps * hypothesis.sign <= 0:
             message = "this direction contradicts the other comparisons of this outcome"
-            yield Finding((*loc, "expected"), message, "change the direction here or there")
+            yield Finding(
+                locate_inside(loc, "expected"), message, "change the direction here or there"
+            )
 
 
 def _find_design_problems(plan: StudyPlan) -> Iterator[Finding]:
@@ -326,6 +355,7 @@ def _find_design_problems(plan: StudyPlan) -> Iterator[Finding]:
             yield Finding(("blocks",), message, "remove blocks")
         fewest_people = plan.size.people
     else:
+        # The arm with the smallest ratio has the fewest people.
         ratios = [arm.ratio for arm in plan.arms]
         fewest_people = plan.size.people * min(ratios) // sum(ratios)
     if fewest_people < MIN_CLUSTERS:

@@ -6,7 +6,7 @@ cut from such a value, so that their mean is exactly the plan's. Outcomes of one
 depend on each other, which is the hardest case for the correction.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dynabench.studies.rules.draws import draw_many_arms
+from dynabench.studies.rules.draws import fill_urn
 from dynabench.studies.rules.effects import (
     Effects,
     Layout,
@@ -76,6 +76,7 @@ def simulate_studies(plan: StudyPlan, studies: int, effect: float, seed: int) ->
 
     effect: in standard deviations of each outcome, as in the plan's size. Deterministic for a seed.
     """
+    # Only this generator is drawn from, so that the seed decides everything.
     rng = np.random.default_rng(seed)
     alarms: list[NDArray[np.bool_]] = []
     findings: list[NDArray[np.bool_]] = []
@@ -88,6 +89,7 @@ def simulate_studies(plan: StudyPlan, studies: int, effect: float, seed: int) ->
         p_without_effect, p_with_effect, is_expected = [], [], []
         for hypothesis in plan.hypotheses:
             outcome_values = values_by_outcome[hypothesis.outcome]
+            # The same people and arms without and with the effect: both differ in nothing else.
             pair = plan.find_arm_indices(hypothesis)
             p_without_effect.append(_compare(outcome_values, pair, has_effect=False).p)
             effects = _compare(outcome_values, pair, has_effect=True)
@@ -96,10 +98,11 @@ def simulate_studies(plan: StudyPlan, studies: int, effect: float, seed: int) ->
             true_difference = effect * plan.compute_unit_difference(hypothesis)
             covered.append(abs(effects.difference - true_difference) <= effects.half_width)
         corrected = correct_for_several(np.stack(p_without_effect, axis=1))
-        alarms.append((corrected < ALPHA).any(axis=1))
+        alarms.append(np.logical_or.reduce(corrected < ALPHA, axis=1))
         corrected = correct_for_several(np.stack(p_with_effect, axis=1))
         # A difference against the expected direction is no success of the plan.
-        findings.append(np.logical_and(corrected < ALPHA, np.stack(is_expected, axis=1)).ravel())
+        is_found: NDArray[np.bool_] = (corrected < ALPHA) & np.stack(is_expected, axis=1)
+        findings.append(is_found.ravel())
     return StudySimulation(
         studies=studies,
         false_alarms=float(np.concatenate(alarms).mean()),
@@ -108,12 +111,33 @@ def simulate_studies(plan: StudyPlan, studies: int, effect: float, seed: int) ->
     )
 
 
+def draw_many_arms(
+    ratios: Sequence[int], strata: NDArray[np.intp], studies: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw the arms of all people of many studies, as `draw_arm` does one after another.
+
+    strata: the stratum of each person, shape (people,). Returns indices of arms, shape (studies,
+    people).
+    """
+    urn = np.array(fill_urn(ratios))
+    arms = np.empty((studies, len(strata)), dtype=np.intp)
+    for stratum in np.unique(strata):
+        members = np.flatnonzero(strata == stratum)
+        urn_count = -(-len(members) // len(urn))
+        full_urns = np.broadcast_to(urn, (studies, urn_count, len(urn)))
+        # An order at random of a full urn is what draws without replacement give.
+        drawn_arms = rng.permuted(full_urns, axis=2).reshape(studies, -1)
+        arms[:, members] = drawn_arms[:, : len(members)]
+    return arms
+
+
 def _draw_batches(plan: StudyPlan, studies: int, rng: np.random.Generator) -> Iterator[_StudyBatch]:
     """Yield the studies in batches, each with new people, contexts and draws."""
     size = plan.size
     periods = len(plan.arms) if plan.design == "within" else 1
     value_count = size.people * periods * size.each
     batch_size = max(1, MAX_VALUES // value_count)
+    # Each rule leaves out its share of those whom the others keep.
     excluded_share = 1.0
     for exclusion in plan.exclude:
         excluded_share *= 1 - exclusion.expected_share
@@ -149,6 +173,7 @@ def _hand_out_contexts(plan: StudyPlan, periods: int, rng: np.random.Generator) 
     """Give each value a context, the least used first: shape (people, periods, each)."""
     size = plan.size
     value_count = size.people * periods * size.each
+    # Each context once before any of them again, as a site hands out the least used first.
     cycles = [rng.permutation(size.contexts) for _ in range(-(-value_count // size.contexts))]
     return np.concatenate(cycles)[:value_count].reshape(size.people, periods, size.each)
 
@@ -202,6 +227,7 @@ def _draw_scores(
     person_scores = sqrt(SKILL_SHARE) * skill_scores + sqrt(1 - SKILL_SHARE) * own_scores
     scores = sqrt(person_share) * person_scores[:, person_codes]
     if contexts is None:
+        # What contexts would explain is chance here, so that the variance is still 1.
         context_share = 0.0
     else:
         context_scores = rng.standard_normal((studies, contexts.max() + 1))

@@ -1,0 +1,93 @@
+"""Studies: their frozen plans, their arms, and the draw of each person."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from core.accounts.models import Annotator
+from dynabench.campaigns.models import Campaign, Place
+from dynabench.studies.rules.plan import StudyPlan, read_plan
+from tasks.models import Task
+
+
+class Study(models.Model):
+    """A randomised comparison of arms, each of which recruits people by a campaign."""
+
+    class State(models.TextChoices):
+        DRAFT = "draft", _("draft")
+        # Translators: state of a study: its plan can't change any more, and people can join
+        FROZEN = "frozen", _("frozen")
+        CLOSED = "closed", _("closed")
+
+    task = models.ForeignKey(Task, models.CASCADE, related_name="studies")
+    # The last part of the link that people open, from the plan.
+    code = models.CharField(max_length=40, unique=True)
+    plan_text = models.TextField(help_text="YAML, see `rules.plan`.")
+    state = models.CharField(max_length=6, choices=State, default=State.DRAFT)
+    plan_hash = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the frozen plan.")
+    frozen_at = models.DateTimeField(null=True)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "studies"
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.code
+
+    @property
+    def plan(self) -> StudyPlan:
+        """Return the parsed plan."""
+        return read_plan(self.plan_text)
+
+
+class StudyArm(models.Model):
+    """An arm of a frozen study, and the campaign that its people take part in."""
+
+    study = models.ForeignKey(Study, models.CASCADE, related_name="arms")
+    name = models.CharField(max_length=60)
+    campaign = models.OneToOneField(Campaign, models.PROTECT, related_name="study_arm")
+    position = models.PositiveSmallIntegerField(help_text="As in the plan, from 0.")
+
+    class Meta:
+        ordering = ["study", "position"]
+        constraints = [
+            # Draws name an arm by its name.
+            models.UniqueConstraint(fields=["study", "name"], name="studyarm_one_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.study}"
+
+
+class StudyDraw(models.Model):
+    """The arm that was drawn for a person, with the probability that it had."""
+
+    arm = models.ForeignKey(StudyArm, models.CASCADE, related_name="draws")
+    stratum = models.CharField(max_length=20, blank=True, help_text="The urn it was drawn from.")
+    probability = models.FloatField()
+    drawn_at = models.DateTimeField(db_default=Now())
+    # Of a panel's person the hash that their place in the arm's campaign has, else the account's
+    # annotator. The hash is emptied once the place is known.
+    id_hash = models.CharField(max_length=64, blank=True)
+    annotator = models.ForeignKey(Annotator, models.PROTECT, null=True, related_name="+")
+    place = models.OneToOneField(Place, models.SET_NULL, null=True, related_name="study_draw")
+
+    class Meta:
+        # The order of the draws, from which their probabilities follow.
+        ordering = ["pk"]
+        constraints = [
+            # The study's lock draws once for a person; this holds within an arm without it.
+            models.UniqueConstraint(
+                fields=["arm", "id_hash"], condition=~Q(id_hash=""), name="studydraw_one_id"
+            ),
+            models.UniqueConstraint(
+                fields=["arm", "annotator"],
+                condition=Q(annotator__isnull=False),
+                name="studydraw_one_person",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"draw {self.pk} of {self.arm}"

@@ -1,0 +1,141 @@
+"""The task owners' pages about studies: the plan, its freeze, and the report."""
+
+from io import BytesIO
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.accounts.people import get_person
+from core.web.htmx import get_form_status
+from core.web.refusals import show_as_form_error, show_as_message
+from dynabench.studies import services
+from dynabench.studies.forms import StudyForm
+from dynabench.studies.models import Study
+from dynabench.studies.selectors import build_records, build_study_report, can_read_study
+from tasks.access import ALL_KINDS, find_task, require_permission
+from tasks.models import Task
+from tasks.permissions import can_own, can_read
+
+STATE_SERVICES = {"frozen": services.freeze_study, "closed": services.close_study}
+
+
+def _find_owned_task(request: HttpRequest, code: str) -> Task:
+    """Return the task, if the person owns it. Raises Http404 or PermissionDenied."""
+    task = find_task(request, code, can_own, kinds=ALL_KINDS)
+    # Reports are about what people wrote.
+    require_permission(request.user, task, can_read)
+    return task
+
+
+def _find_study(request: HttpRequest, code: str, slug: str) -> Study:
+    """Return a study of the task. Raises Http404, or PermissionDenied.
+
+    Its owner must own the tasks of all arms, too: the report shows what was written there.
+    """
+    task = _find_owned_task(request, code)
+    study = get_object_or_404(task.studies.select_related("task"), code=slug)
+    if not can_read_study(get_person(request), study):
+        raise PermissionDenied
+    return study
+
+
+def _find_frozen_study(request: HttpRequest, code: str, slug: str) -> Study:
+    """Return a study that has a report. Raises Http404, or PermissionDenied."""
+    study = _find_study(request, code, slug)
+    if study.state == Study.State.DRAFT:
+        raise Http404
+    return study
+
+
+@require_safe
+def list_studies(request: HttpRequest, code: str) -> HttpResponse:
+    """Show all studies of the task."""
+    task = _find_owned_task(request, code)
+    return render(request, "own/studies.html", {"task": task, "studies": task.studies.all()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create_study(request: HttpRequest, code: str) -> HttpResponse:
+    """Show the form for a new plan, and create its study as a draft."""
+    task = _find_owned_task(request, code)
+    form = StudyForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with show_as_form_error(form):
+            study = services.make_study(task=task, actor=get_person(request), **form.cleaned_data)
+            return redirect("own-studies:study", code, study.code)
+    return _render_form(request, task, form)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Show the form for the plan of a draft, and store changes."""
+    own_study = _find_study(request, code, slug)
+    form_data = request.POST if request.method == "POST" else None
+    form = StudyForm(form_data, initial={"plan_text": own_study.plan_text})
+    if form.is_valid():
+        with show_as_form_error(form):
+            services.change_study(study=own_study, actor=get_person(request), **form.cleaned_data)
+            messages.success(request, _("Saved."))
+            return redirect("own-studies:study", code, own_study.code)
+    return _render_form(request, own_study.task, form, own_study)
+
+
+def _render_form(
+    request: HttpRequest, task: Task, form: StudyForm, study: Study | None = None
+) -> HttpResponse:
+    """Render the form of a study's plan."""
+    values = {"task": task, "form": form, "study": study}
+    return render(request, "own/study_form.html", values, status=get_form_status(form))
+
+
+@require_safe
+def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Show a study: its plan, and once it is frozen the link for people and the report."""
+    own_study = _find_study(request, code, slug)
+    values = {"task": own_study.task, "study": own_study, "plan": own_study.plan}
+    # A draft has no arms yet, and nobody in them.
+    if own_study.state != Study.State.DRAFT:
+        values["report"] = build_study_report(own_study)
+        path = reverse("studies:arrive", args=[own_study.code])
+        first_arm = own_study.arms.select_related("campaign").first()
+        assert first_arm is not None
+        # With the panel's placeholders, and the host of this request.
+        values["link"] = request.build_absolute_uri(path) + first_arm.campaign.way_in.placeholders
+    return render(request, "own/study.html", values)
+
+
+@require_POST
+def change_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Freeze the plan of a study, or close it to newcomers."""
+    own_study = _find_study(request, code, slug)
+    change = STATE_SERVICES.get(request.POST.get("to", ""))
+    if change is None:
+        raise Http404
+    with show_as_message(request):
+        change(study=own_study, actor=get_person(request))
+        messages.success(request, _("Saved."))
+    return redirect("own-studies:study", code, own_study.code)
+
+
+@require_safe
+def download_report(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Return the report as JSON."""
+    return JsonResponse(build_study_report(_find_frozen_study(request, code, slug)))
+
+
+@require_safe
+def download_bundle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Return the replay bundle as a ZIP file."""
+    from dynabench.studies.rules.bundle import write_bundle  # numpy: not in each web process
+
+    own_study = _find_frozen_study(request, code, slug)
+    file = BytesIO()
+    write_bundle(file, own_study.plan_text, build_study_report(own_study), build_records(own_study))
+    response = HttpResponse(file.getvalue(), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="{own_study.code}.zip"'
+    return response

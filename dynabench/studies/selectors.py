@@ -1,0 +1,213 @@
+"""Read studies: what each drawn person did, as records from which the report is computed."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from math import log
+from typing import Any
+
+from core.accounts.models import Annotator, User
+from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
+from dynabench.campaigns.selectors import select_campaign_examples
+from dynabench.studies.models import Study, StudyDraw
+from dynabench.studies.rules.plan import Outcome
+from dynabench.studies.rules.records import MeasuredValue, PersonRecord
+from tasks.permissions import can_own, can_read
+from validation.models import Consensus
+
+MEASURED = ("fooled", "caught", "valid", "correct", "seconds", "examples", "answer")
+"""The measures that are computed from what a site stores."""
+KEY = "key"
+"""The entry of a context's metadata that has the right answer, as {field: value}."""
+EXAMPLE_FIELDS = (
+    "annotator",
+    "context__digest",
+    "context__metadata",
+    "inputs",
+    "metadata",
+    "outcome",
+    "created_at",
+    "shown_at",
+    "consensus__state",
+    "consensus__is_verified",
+    "consensus__is_validated_error",
+)
+
+ExampleRow = dict[str, Any]
+
+
+def can_read_study(user: User, study: Study) -> bool:
+    """Return whether the person owns the study's task and those of all arms, and reads labels."""
+    tasks = [study.task]
+    for arm in study.arms.select_related("campaign__task"):
+        tasks.append(arm.campaign.task)
+    return all(can_own(user, task) and can_read(user, task) for task in tasks)
+
+
+def has_earlier_catches(annotator: Annotator | None, hashes: Collection[str]) -> bool:
+    """Return whether a person wrote confirmed examples before, by account or by panel id."""
+    if annotator is None:
+        place = Place.objects.filter(id_hash__in=hashes, annotator__isnull=False).first()
+        annotator = place.annotator if place else None
+    if annotator is None:
+        return False
+    return Consensus.objects.filter(example__annotator=annotator, is_verified=True).exists()
+
+
+def build_study_report(study: Study) -> dict[str, Any]:
+    """Return the report of a frozen study: which plan, and all numbers. Reads all its examples."""
+    from dynabench.studies.rules.report import build_report  # numpy: not in each web process
+
+    return _describe_study(study) | build_report(study.plan, build_records(study))
+
+
+def _describe_study(study: Study) -> dict[str, Any]:
+    """Return the parts of the report that name the study."""
+    joined = Place.objects.filter(campaign__study_arm__study=study)
+    return {
+        "study": study.code,
+        "title": study.plan.title,
+        "plan_hash": study.plan_hash,
+        "frozen_at": study.frozen_at.isoformat() if study.frozen_at else None,
+        # They came by the link of a campaign, so no arm was drawn for them, and they don't count.
+        "joined_without_draw": joined.filter(study_draw=None).count(),
+    }
+
+
+def build_records(study: Study) -> list[PersonRecord]:
+    """Return a record of each drawn person, in the order of the draws."""
+    draws = StudyDraw.objects.filter(arm__study=study).select_related("arm__campaign", "place")
+    # One query for each campaign, not for each person.
+    rows_by_campaign: dict[int, dict[int, list[ExampleRow]]] = {}
+    for arm in study.arms.select_related("campaign"):
+        rows_by_campaign[arm.campaign_id] = _read_examples(arm.campaign)
+    plan, records = study.plan, []
+    for number, draw in enumerate(draws, start=1):
+        place, rows = draw.place, []
+        if place and place.annotator_id:
+            rows = rows_by_campaign[draw.arm.campaign_id].get(place.annotator_id, [])
+        values: list[MeasuredValue] = []
+        for outcome in plan.outcomes:
+            values += _measure_person(outcome, place, rows)
+        records.append(
+            PersonRecord(
+                person=number,
+                arm=draw.arm.name,
+                stratum=draw.stratum,
+                probability=draw.probability,
+                has_begun=place is not None and place.began_at is not None,
+                has_submitted=place is not None and place.state in SUBMITTED_STATES,
+                means=_compute_means(place, rows),
+                values=values,
+            )
+        )
+    return records
+
+
+def _read_examples(campaign: Campaign) -> dict[int, list[ExampleRow]]:
+    """Return what the campaign's people wrote and did not retract, by the id of the annotator."""
+    rows_by_person: dict[int, list[ExampleRow]] = defaultdict(list)
+    examples = select_campaign_examples(campaign).filter(retracted_at=None).order_by("pk")
+    for row in examples.values(*EXAMPLE_FIELDS):
+        rows_by_person[row["annotator"]].append(row)
+    return rows_by_person
+
+
+def _measure_person(
+    outcome: Outcome, place: Place | None, rows: list[ExampleRow]
+) -> list[MeasuredValue]:
+    """Return a person's values of an outcome. Values that are unknown are left out."""
+    if outcome.kind.is_per_person:
+        value = _measure_whole(outcome, place, rows)
+        return [] if value is None else [MeasuredValue(outcome.name, "", value)]
+    values = []
+    for row in rows:
+        value = _measure_example(outcome.measure, row)
+        if value is not None:
+            values.append(MeasuredValue(outcome.name, row["context__digest"], value))
+    return values
+
+
+def _measure_whole(outcome: Outcome, place: Place | None, rows: list[ExampleRow]) -> float | None:
+    """Return a person's value of a measure of people; None if it is unknown."""
+    # Who never began has written nothing in this arm, and has no value.
+    if place is None or place.began_at is None:
+        return None
+    if outcome.measure == "examples":
+        return float(len(rows))
+    answer = _read_answer(outcome.question or "", place, rows)
+    if answer is None or outcome.minus is None:
+        return answer
+    earlier_answer = _read_answer(outcome.minus, place, rows)
+    return None if earlier_answer is None else answer - earlier_answer
+
+
+def _read_answer(name: str, place: Place, rows: list[ExampleRow]) -> float | None:
+    """Return a person's answer as a number; None if it is none.
+
+    The campaign's questionnaire asks before the work. Else it is a field that the task asks with
+    each example: then the mean of these answers.
+    """
+    answers = [(place.answers or {}).get(name)]
+    # No answer before the work: then the question is one that the task asks.
+    if answers == [None]:
+        answers = [row["metadata"].get(name) for row in rows]
+    numbers = []
+    for answer in answers:
+        try:
+            numbers.append(float(answer))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _measure_example(measure: str, row: ExampleRow) -> float | None:
+    """Return an example's value of a measure; None if it is unknown."""
+    if measure == "fooled":
+        return {"fooled": 1.0, "not_fooled": 0.0}.get(row["outcome"])
+    if measure == "caught":
+        # Of all tries, as the catch rate of a round: what waits for votes is no catch yet.
+        return float(bool(row["consensus__is_validated_error"]))
+    if measure == "valid":
+        is_decided = row["consensus__state"] == Consensus.State.DECIDED
+        return float(row["consensus__is_verified"]) if is_decided else None
+    if measure == "correct":
+        return _compare_with_key(row)
+    seconds = _measure_seconds(row)
+    # At least a second, as clocks of two requests may give 0.
+    return None if seconds is None else log(max(seconds, 1.0))
+
+
+def _compare_with_key(row: ExampleRow) -> float | None:
+    """Return 1 if the person's answer has all values of the context's key, else 0.
+
+    None if the context has no key.
+    """
+    key = row["context__metadata"].get(KEY)
+    if not isinstance(key, dict) or not key:
+        return None
+    return float(all(row["inputs"].get(field) == value for field, value in key.items()))
+
+
+def _measure_seconds(row: ExampleRow) -> float | None:
+    """Return the time from the text to the stored example, in seconds; None if it is unknown."""
+    if row["shown_at"] is None:
+        return None
+    seconds: float = (row["created_at"] - row["shown_at"]).total_seconds()
+    return seconds
+
+
+def _compute_means(place: Place | None, rows: list[ExampleRow]) -> dict[str, float]:
+    """Return the means that rules of exclusion use, without those that are unknown."""
+    if place is None or place.began_at is None:
+        return {}
+    means = {"examples": float(len(rows))}
+    for name, measure in (("seconds", _measure_seconds), ("valid", _measure_valid)):
+        values = [value for value in map(measure, rows) if value is not None]
+        if values:
+            means[name] = sum(values) / len(values)
+    return means
+
+
+def _measure_valid(row: ExampleRow) -> float | None:
+    """Return whether people agree with a decided example, as 1 or 0."""
+    return _measure_example("valid", row)

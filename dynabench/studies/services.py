@@ -1,0 +1,233 @@
+"""Write studies: plan, freeze and close them, and draw arms for people who arrive."""
+
+from random import SystemRandom
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import OuterRef, Q, Subquery
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.accounts.models import Annotator, User
+from core.accounts.services import get_annotator, log
+from core.errors import Invalid, Refused
+from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.place_services import NoPlace, check_place, hash_panel_id
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.studies.models import Study, StudyArm, StudyDraw
+from dynabench.studies.rules.draws import draw_arm
+from dynabench.studies.rules.plan import StudyPlan, compute_plan_hash, read_plan
+from dynabench.studies.selectors import MEASURED, has_earlier_catches
+from tasks.config.parsing import ConfigError
+from tasks.models import Task
+from tasks.permissions import check_owner
+
+State = Study.State
+
+
+@transaction.atomic
+def make_study(*, task: Task, actor: User, plan_text: str) -> Study:
+    """Create a draft of a study. Takes no lock: codes are unique. Raises Refused or Invalid."""
+    check_owner(actor, task)
+    plan = _read_plan(plan_text)
+    _find_campaigns(plan, actor)
+    if Study.objects.filter(code=plan.study).exists():
+        raise Invalid(_("A study with this code exists. Choose another one."), field="plan_text")
+    study = Study.objects.create(task=task, code=plan.study, plan_text=plan_text)
+    log(actor, "study.made", task, study=study.code)
+    return study
+
+
+@transaction.atomic
+def change_study(*, study: Study, actor: User, plan_text: str) -> None:
+    """Replace the plan of a draft. Locks the study. Raises Refused or Invalid."""
+    locked_study = _lock_owned_study(study, actor)
+    if locked_study.state != State.DRAFT:
+        raise Refused(_("This plan is frozen. Create a new study to change it."), code="state")
+    plan = _read_plan(plan_text)
+    # People may have the link already, which has the code in it.
+    if plan.study != locked_study.code:
+        raise Invalid(_("You can't change the code of a study."), field="plan_text")
+    _find_campaigns(plan, actor)
+    locked_study.plan_text = plan_text
+    locked_study.save(update_fields=["plan_text"])
+    log(actor, "study.changed", locked_study.task, study=locked_study.code)
+
+
+@transaction.atomic
+def freeze_study(*, study: Study, actor: User) -> None:
+    """Freeze the plan with its hash and the time, and let people join.
+
+    Nobody may have taken part in a campaign of an arm before: the plan comes before the data. Locks
+    the study, then the campaigns. Raises Refused or Invalid.
+    """
+    locked_study = _lock_owned_study(study, actor)
+    if locked_study.state != State.DRAFT:
+        raise Refused(_("This plan is frozen already."), code="state")
+    plan = locked_study.plan
+    campaigns = _find_campaigns(plan, actor)
+    # Locked, so that nobody takes a place between this check and the freeze.
+    pks = [campaign.pk for campaign in campaigns]
+    list(Campaign.objects.select_for_update(no_key=True).filter(pk__in=pks).order_by("pk"))
+    if Place.objects.filter(campaign__in=pks).exists():
+        message = _("People have already joined a campaign of this study. Use new campaigns.")
+        raise Refused(message, code="data")
+    locked_study.state = State.FROZEN
+    locked_study.frozen_at = timezone.now()
+    locked_study.plan_hash = compute_plan_hash(locked_study.plan_text)
+    locked_study.save(update_fields=["state", "frozen_at", "plan_hash"])
+    for position, (arm, campaign) in enumerate(zip(plan.arms, campaigns, strict=True)):
+        StudyArm.objects.create(
+            study=locked_study, name=arm.name, campaign=campaign, position=position
+        )
+    log(actor, "study.frozen", locked_study.task, study=locked_study.code)
+
+
+@transaction.atomic
+def close_study(*, study: Study, actor: User) -> None:
+    """Close a frozen study to newcomers, and forget the ids of people who never joined.
+
+    Locks the study. Raises Refused.
+    """
+    locked_study = _lock_owned_study(study, actor)
+    if locked_study.state != State.FROZEN:
+        raise Refused(_("Only a frozen study can be closed."), code="state")
+    locked_study.state = State.CLOSED
+    locked_study.save(update_fields=["state"])
+    # First those who joined in the last minute, whose draw still needs its hash.
+    match_draws()
+    StudyDraw.objects.filter(arm__study=locked_study, place=None).update(id_hash="")
+    log(actor, "study.closed", locked_study.task, study=locked_study.code)
+
+
+def _lock_owned_study(study: Study, actor: User) -> Study:
+    """Check that the actor owns the study's task, lock the study and return it. Raises Refused."""
+    check_owner(actor, study.task)
+    return Study.objects.select_for_update(of=("self",)).select_related("task").get(pk=study.pk)
+
+
+def _read_plan(text: str) -> StudyPlan:
+    """Parse a plan that a site can carry out. Raises Invalid."""
+    try:
+        plan = read_plan(text)
+    except ConfigError as error:
+        raise Invalid(str(error), field="plan_text") from None
+    # A person can be in one campaign of a task only, so nobody can be in all arms.
+    if plan.design != "between":
+        raise Invalid(_("A study on this site needs the design between."), field="plan_text")
+    for outcome in plan.outcomes:
+        if outcome.measure not in MEASURED:
+            message = _("This site can't compute the measure %(name)s.")
+            raise Invalid(message % {"name": outcome.measure}, field="plan_text")
+    return plan
+
+
+def _find_campaigns(plan: StudyPlan, actor: User) -> list[Campaign]:
+    """Return the arms' campaigns, in the order of the arms. Raises Refused or Invalid.
+
+    The actor owns the task of each. All recruit in one way, since one link leads to all of them.
+    """
+    campaigns: list[Campaign] = []
+    for arm in plan.arms:
+        campaign = (
+            Campaign.objects.select_related("task")
+            .filter(slug=arm.campaign or "", study_arm=None)
+            .first()
+        )
+        if campaign is None or campaign in campaigns:
+            message = _("Name a campaign of its own for the arm %(name)s.")
+            raise Invalid(message % {"name": arm.name}, field="plan_text")
+        check_owner(actor, campaign.task)
+        campaigns.append(campaign)
+    ways = {campaign.way for campaign in campaigns}
+    if len(ways) > 1 or campaigns[0].way_in.invites:
+        message = _("All campaigns must recruit by the same panel or by accounts of this site.")
+        raise Invalid(message, field="plan_text")
+    return campaigns
+
+
+@transaction.atomic
+def draw_person(
+    *, study: Study, arrival: Arrival | None = None, user: User | None = None
+) -> StudyArm:
+    """Return the arm of a person, drawn when they first arrive.
+
+    arrival: a panel's ids. user: else the account of a person from this site. Stores of a panel's
+    person only a keyed hash. Locks the study, so that the draws of an urn come one after another.
+    Raises NoPlace for newcomers if the study is closed or a campaign has no place: then a draw
+    would not be fair.
+    """
+    locked_study = Study.objects.select_for_update().get(pk=study.pk)
+    arms = list(locked_study.arms.select_related("campaign__task"))
+    annotator = get_annotator(user) if user else None
+    # A panel's person has another hash in each campaign, so that all are looked up.
+    hashes = _hash_for_arms(arms, arrival) if arrival else {}
+    known_draw = _find_draw(locked_study, annotator, hashes)
+    if known_draw:
+        return next(arm for arm in arms if arm.pk == known_draw.arm_id)
+    if locked_study.state != State.FROZEN:
+        raise NoPlace(_("This study is closed."), code="closed")
+    # In all arms, before one is drawn: else the full ones would be missing from the comparison.
+    for arm in arms:
+        check_place(campaign=arm.campaign)
+    plan = locked_study.plan
+    stratum = ""
+    if "skill" in plan.blocks:
+        is_skilled = has_earlier_catches(annotator, list(hashes))
+        stratum = "skilled" if is_skilled else "new"
+    earlier_arms = StudyDraw.objects.filter(arm__study=locked_study, stratum=stratum)
+    draw = draw_arm(plan.ratios, earlier_arms.values_list("arm__name", flat=True), SystemRandom())
+    drawn_arm = next(arm for arm in arms if arm.name == draw.arm)
+    # The hash that the person's place in this campaign will have, so that the two are matched.
+    id_hash = ""
+    if arrival:
+        id_hash = hash_panel_id(drawn_arm.campaign, arrival.id)
+    StudyDraw.objects.create(
+        arm=drawn_arm,
+        stratum=stratum,
+        probability=draw.probability,
+        id_hash=id_hash,
+        annotator=annotator,
+    )
+    return drawn_arm
+
+
+def _hash_for_arms(arms: list[StudyArm], arrival: Arrival) -> dict[str, int]:
+    """Return a person's hashes in all arms, with the current key and former ones, by the arm."""
+    hashes = {}
+    for arm in arms:
+        for key in [settings.SECRET_KEY] + settings.SECRET_KEY_FALLBACKS:
+            hashes[hash_panel_id(arm.campaign, arrival.id, key)] = arm.pk
+    return hashes
+
+
+def _find_draw(
+    study: Study, annotator: Annotator | None, hashes: dict[str, int]
+) -> StudyDraw | None:
+    """Return the earlier draw of a person, or None."""
+    is_own = Q(id_hash__in=hashes) | Q(place__id_hash__in=hashes)
+    if annotator:
+        is_own = Q(annotator=annotator)
+    return StudyDraw.objects.filter(is_own, arm__study=study).first()
+
+
+@transaction.atomic
+def match_draws() -> int:
+    """Note which place each drawn person took, and return how many were new.
+
+    From then on the draw needs no hash of its own. Takes no lock: one update per draw.
+    """
+    is_same_person = Q(annotator=OuterRef("annotator")) | (
+        Q(id_hash=OuterRef("id_hash")) & ~Q(id_hash="")
+    )
+    own_places = Place.objects.filter(is_same_person, campaign=OuterRef("arm__campaign"))
+    draws = StudyDraw.objects.filter(place=None).annotate(
+        own_place=Subquery(own_places.values("pk")[:1])
+    )
+    matched_count = 0
+    for draw in draws.exclude(own_place=None).values("pk", "own_place"):
+        # On condition, as two processes may match at once.
+        matched_count += StudyDraw.objects.filter(pk=draw["pk"], place=None).update(
+            place=draw["own_place"], id_hash=""
+        )
+    return matched_count
