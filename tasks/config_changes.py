@@ -16,7 +16,9 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task, parse_config
 
 ROUND_OPENED = gettext_noop("A round has been opened, so you can't change this.")
-HAS_CONTEXTS = gettext_noop("The task has texts. To change this, undo their imports.")
+HAS_CONTEXTS = gettext_noop(
+    "The task already has texts, so you can't change this. Undo the imports of its texts first."
+)
 STALE_MESSAGE = gettext_noop(
     "Someone saved another configuration after you opened this one. Compare both, then save again."
 )

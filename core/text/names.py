@@ -27,7 +27,7 @@ VIRAMA_CLASS = 9
 JOINING_SCRIPTS = ("ARABIC ", "SYRIAC ", "MONGOLIAN ", "NKO ", "MANDAIC ")
 """Scripts with joined letters, by the beginning of their characters' Unicode names."""
 HIDDEN_MESSAGE = gettext_noop("The name contains the invisible character %(character)s. Remove it.")
-EMPTY_MESSAGE = gettext_noop("Enter a name with visible characters.")
+EMPTY_MESSAGE = gettext_noop("Enter a name with at least one visible character.")
 
 
 class UnfitName(ValueError):

@@ -37,7 +37,7 @@ class AgreementSerializer(serializers.Serializer[Any]):
 
 
 class LlmJudgeSerializer(serializers.ModelSerializer[LlmJudge]):
-    """A chat model with a prompt that judges free answers."""
+    """A chat model with a prompt that judges free-text answers."""
 
     target: Any = serializers.CharField(source="target.name")
     agreement = serializers.SerializerMethodField()

@@ -1,4 +1,4 @@
-"""Language models that judge free answers, their verdicts, and models' scores by them."""
+"""Language models that judge free-text answers, their verdicts, and models' scores by them."""
 
 from django.db import models
 from django.db.models.functions import Now

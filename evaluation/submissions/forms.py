@@ -28,7 +28,7 @@ def make_revision_field(*, required: bool) -> forms.CharField:
     return forms.CharField(
         label=_("Commit"),
         max_length=100,
-        help_text=_("All 40 hexadecimal digits."),
+        help_text=_("The full 40-character commit hash."),
         required=required,
     )
 

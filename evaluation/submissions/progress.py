@@ -37,7 +37,7 @@ def describe_progress(submission: Submission, runs: Iterable[EvaluationRun]) -> 
     if submission.withdrawn_at:
         return Progress("withdrawn", _("This model has been withdrawn."), is_over=True)
     if submission.state == State.QUEUED:
-        sentence = _("Received. Waiting for the check.")
+        sentence = _("Submission received. Waiting to be checked.")
         return Progress("received", sentence, is_over=False, message=submission.message)
     if submission.state == State.RUNNING:
         return Progress(

@@ -16,7 +16,8 @@ PLAIN_SENTENCE = gettext_noop(
     "change a score."
 )
 PRICED_SENTENCE = gettext_noop(
-    "Score = %(terms)s. The number after ÷ is how much of a metric is worth one unit of %(main)s."
+    "Score = %(terms)s. The number after ÷ is the exchange rate. This much of the metric is worth "
+    "one unit of %(main)s."
 )
 SCALE_TERM = gettext_noop("%(metric)s from %(low)s to %(high)s")
 """A metric with its values at positions 0 and 1."""

@@ -136,7 +136,9 @@ def _find_judge_metric_errors(config: TaskConfig) -> Iterator[Finding]:
         return
     location: Loc = ("metrics", "also", metrics.also.index(LLM_JUDGE))
     if not config.has_free_answers:
-        message = f"{LLM_JUDGE} is of free answers, and models answer with {config.answer_field}"
+        message = (
+            f"{LLM_JUDGE} is for free-text answers, and models answer with {config.answer_field}"
+        )
         yield Finding(location, message, "remove it, or answer with a field of type text")
     elif not metrics.judge:
         fix = "add judge: NAME, as on the page of the task's LLM judges"

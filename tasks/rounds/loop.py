@@ -167,4 +167,4 @@ def _check_replaceable(round: Round, old_target: TargetModel, new_target: Target
             _("%(name)s isn't a model of this round.") % {"name": old_target.name}, code="fixed"
         )
     if new_target.task_id != round.task_id or new_target.name in names:
-        raise Refused(_("Choose another of the task's models."), code="fixed")
+        raise Refused(_("Choose a different model from this task."), code="fixed")

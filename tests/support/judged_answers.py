@@ -1,4 +1,4 @@
-"""Free answers of a model that people have judged, and the chat model that judges them, too."""
+"""Free-text answers of a model that people and a chat model have judged."""
 
 from annotation.models import Example, TargetOutput
 from core.accounts.models import Annotator

@@ -160,4 +160,4 @@ def check_may_judge(validator: Annotator, task: Task) -> None:
     check_may_work_now(validator, task)
     check_votes_count(validator, task)
     if is_waiting_for_record(validator, task):
-        raise NotBlind(_("Turning on blind judging was interrupted. Turn it on again."))
+        raise NotBlind(_("Blind judging wasn't fully turned on. Turn it on again."))

@@ -164,7 +164,7 @@ class AnswerForm(StepForm):
         required=False,
     )
     marked_is_wrong = forms.BooleanField(
-        label=gettext_lazy("Answers that writers mark count as wrong"),
+        label=gettext_lazy("Treat answers that the writer marks as wrong answers"),
         required=False,
     )
     asked = forms.CharField(
@@ -457,7 +457,7 @@ class LimitsForm(StepForm):
         label=gettext_lazy("Maximum tries per person and text"), min_value=1
     )
     tries_per_day = forms.IntegerField(
-        label=gettext_lazy("Maximum tries per person and day"), min_value=1
+        label=gettext_lazy("Maximum tries per person per day"), min_value=1
     )
     share_of_round = forms.FloatField(
         label=gettext_lazy("Maximum share of examples per person"),

@@ -367,7 +367,7 @@ class CollectedAnswers:
     def _check_prob(self, prob: Any) -> dict[str, float] | None:
         """Return the checked and rounded probabilities; None if there are none.
 
-        They are keyed by label, or for free answers by text. In the latter case they are
+        They are keyed by label, or for free-text answers by text. In the latter case they are
         confidences. Raises InvalidOutput.
         """
         if prob is None:

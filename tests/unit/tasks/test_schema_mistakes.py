@@ -75,7 +75,7 @@ def test_every_mistake_is_named(
             "a, type: number}]\nverdict: {type: ask_user}\n"
             "metrics: {main: accuracy, also: [llm_judge], judge: j}",
             "metrics.also[0]",
-            "is of free answers",
+            "is for free-text answers",
         ),
         (
             "metrics: {main: bleu}",
