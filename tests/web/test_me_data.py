@@ -183,7 +183,7 @@ EXPORTED = {
     "accounts.logentry.actor",
     "annotation.assignment.annotator", "annotation.attempt.annotator",
     "annotation.example.annotator", "annotation.gatepass.annotator",
-    "campaigns.place.annotator", "campaigns.qualification.annotator", "campaigns.invited.user",
+    "campaigns.place.annotator", "campaigns.qualification.annotator", "campaigns.invited.user", "studies.studydraw.annotator",
     "annotation.report.annotator",
     "annotation.shownexample.annotator", "evaluation.submission.owner", "evaluation.upload.owner",
     "evaluation.teammember.user", "evaluation.ownworker.user", "evaluation.handedanswers.user",
