@@ -12,7 +12,6 @@ on the same machine. See bench/README.md.
 import gzip
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -168,18 +167,23 @@ def time_verify(port: int, *more: str) -> dict[str, Any]:
     """Return the report of the command in a process of its own, with its seconds and memory."""
     command = [sys.executable, "-m", "dynabench.client", "verify"]
     command += [f"http://127.0.0.1:{port}{SNAPSHOT_PATH}", "--json", *more]
-    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
-    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    report: dict[str, Any] = json.loads(done.stdout or "{}")
+    started = time.perf_counter()
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=printed)
+        # Of this process and those that it started: what filled the site took more memory.
+        _pid, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - started
+        printed.seek(0)
+        text = printed.read()
+    report: dict[str, Any] = json.loads(text or "{}")
     if not report.get("ok"):
-        sys.exit(f"The snapshot was not verified: {done.stdout.decode()[:2000]}")
+        sys.exit(f"The snapshot was not verified: {text.decode()[:2000]}")
     return {
         "cells": report["cells"],
         "seconds": seconds,
-        "processor seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        # Of the largest process: the site's own are not children that have ended.
-        "MB": after.ru_maxrss / 1024,
+        "processor seconds": usage.ru_utime + usage.ru_stime,
+        "MB": usage.ru_maxrss / 1024,  # of the largest process
     }
 
 
