@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT))
 
 from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
 from bench.confidence import read_dynasent_rows  # noqa: E402
-from dynabench.adversaries.kinds.base import Answer, Probe  # noqa: E402
-from dynabench.adversaries.kinds.search import LETTER_EDITS, Limits, search_sentence  # noqa: E402
+from dynabench.adversaries.kinds.base import Probe, ProbeAnswer  # noqa: E402
+from dynabench.adversaries.kinds.search import LETTER_EDITS, SearchLimits, search_sentence  # noqa: E402
 from evaluation.training.calibration import compute_probabilities  # noqa: E402
 from evaluation.training.confidence import score_windows  # noqa: E402
 from evaluation.training.data import encode_row, run_sorted  # noqa: E402
@@ -33,11 +33,11 @@ from serving.tokens import build_codec  # noqa: E402
 
 SEED = 0
 MAX_WORDS = 30
-WAYS: Mapping[str, Limits] = {
-    "letters, greedy": Limits(0.25, LETTER_EDITS, 1, False),
-    "words, greedy": Limits(0.25, 0, 1, True),
-    "both, greedy": Limits(0.25, LETTER_EDITS, 1, True),
-    "both, beam of 3": Limits(0.25, LETTER_EDITS, 3, True),
+WAYS: Mapping[str, SearchLimits] = {
+    "letters, greedy": SearchLimits(0.25, LETTER_EDITS, 1, False),
+    "words, greedy": SearchLimits(0.25, 0, 1, True),
+    "both, greedy": SearchLimits(0.25, LETTER_EDITS, 1, True),
+    "both, beam of 3": SearchLimits(0.25, LETTER_EDITS, 3, True),
 }
 """The settings of the search that are compared."""
 
@@ -53,7 +53,7 @@ class Starter:
         self._labels = model.labels
         self.call_count = 0
 
-    def ask(self, text: str, label: str) -> Answer:
+    def ask(self, text: str, label: str) -> ProbeAnswer:
         """Return whether the starter gives another label, and the chance that it gives this one."""
         self.call_count += 1
         row = {"text": text, "label": label}
@@ -61,10 +61,10 @@ class Starter:
         logits = run_sorted(windows, self._backend.run)
         scored = score_windows([row], windows, logits, self._labels)[0]
         chances = compute_probabilities(scored.scores)
-        return Answer(int(chances.argmax()) != scored.right, float(chances[scored.right]))
+        return ProbeAnswer(int(chances.argmax()) != scored.right, float(chances[scored.right]))
 
 
-def find_flip(starter: Starter, text: str, label: str, limits: Limits) -> Probe | None:
+def find_flip(starter: Starter, text: str, label: str, limits: SearchLimits) -> Probe | None:
     """Return the changed sentence that flips the starter, or None."""
     search = search_sentence(text, limits, Random(f"{SEED} {text}"))
     probe = next(search)
@@ -93,7 +93,7 @@ def choose_sentences(starter: Starter, count: int) -> list[tuple[str, str]]:
 
 
 def measure_way(
-    starter: Starter, sentences: Sequence[tuple[str, str]], limits: Limits
+    starter: Starter, sentences: Sequence[tuple[str, str]], limits: SearchLimits
 ) -> dict[str, Any]:
     """Return the share of flipped sentences, the calls for each, and the first three flips."""
     starter.call_count, flips = 0, []

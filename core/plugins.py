@@ -19,7 +19,7 @@ EXPECTED_OBJECTS = {
     "dynabench.metrics": "a class with a name, derived from evaluation.scoring.metrics.Metric",
     "dynabench.field_types": "a class with a name, derived from tasks.config.components.FieldType",
     "dynabench.adversaries": (
-        "a class with a name, derived from dynabench.adversaries.kinds.base.Kind"
+        "a class with a name, derived from dynabench.adversaries.kinds.base.AdversaryKind"
     ),
     "dynabench.formats": "a tasks.formats.base.Format; its name is that of the entry point",
 }

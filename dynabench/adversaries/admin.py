@@ -15,9 +15,15 @@ class AdversaryRunInline(RolePermissions, admin.TabularInline):
 
     model = AdversaryRun
     fields = readonly_fields = (
-        *("number", "round", "state", "ended_by", "calls", "examples", "tokens", "cost"),
-        *("queued_at", "finished_at", "error"),
-    )
+        "number",
+        "round",
+        "state",
+        "ended_by",
+        "calls",
+        "examples",
+        "tokens",
+        "cost",
+    ) + ("queued_at", "finished_at", "error")
     extra = 0
     roles_by_action = {**READ_ONLY_PERMISSIONS, "view": EDITORS}
 
@@ -35,8 +41,9 @@ class AdversaryAdmin(RoleAdmin):
     search_fields = ["name"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("task", "name", "kind", "seed", "is_nightly", *BUDGET_FIELDS),
-        *("created_at", "retired_at"),
+        ("task", "name", "kind", "seed", "is_nightly")
+        + BUDGET_FIELDS
+        + ("created_at", "retired_at")
     )
     inlines = [AdversaryRunInline]
     roles_by_action = {**READ_ONLY_PERMISSIONS, "view": EDITORS}

@@ -38,8 +38,9 @@ class AdversarySerializer(serializers.ModelSerializer[Adversary]):
     class Meta:
         model = Adversary
         fields = (
-            *("id", "name", "kind", "options", "seed", "is_nightly", *BUDGET_FIELDS),
-            *("created_at", "retired_at"),
+            ("id", "name", "kind", "options", "seed", "is_nightly")
+            + BUDGET_FIELDS
+            + ("created_at", "retired_at")
         )
 
 
@@ -51,8 +52,10 @@ class AdversaryRunSerializer(serializers.ModelSerializer[AdversaryRun]):
     class Meta:
         model = AdversaryRun
         fields = (
-            *("number", "round", "state", "ended_by", "error", "calls", "examples", "tokens"),
-            *("cost", "seconds", *BUDGET_FIELDS, "queued_at", "finished_at"),
+            ("number", "round", "state", "ended_by", "error", "calls", "examples", "tokens")
+            + ("cost", "seconds")
+            + BUDGET_FIELDS
+            + ("queued_at", "finished_at")
         )
 
 
@@ -72,9 +75,12 @@ class AdversaryTrySerializer(serializers.ModelSerializer[AdversaryTry]):
 
     class Meta:
         model = AdversaryTry
-        fields = (
-            *("id", "run", "label", "text", "step", "is_offered", "state", "reason"),
-            *("outputs", "is_fooled", "chance", "example", "asked_at"),
+        fields = ("id", "run", "label", "text", "step", "is_offered", "state", "reason") + (
+            "outputs",
+            "is_fooled",
+            "chance",
+            "example",
+            "asked_at",
         )
 
 

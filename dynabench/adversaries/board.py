@@ -119,7 +119,7 @@ def build_board(task: Task) -> list[BoardRow]:
         example_count=counts[None],
         fooled_examples=people_examples,
     )
-    return [*rows, people] if rows else []
+    return rows + [people] if rows else []
 
 
 def _list_fooled(examples: "Collection[Example]", task: Task) -> list[FooledExample]:

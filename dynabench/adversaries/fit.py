@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 
 from core.errors import Refused
-from dynabench.adversaries.kinds.base import Kind, list_kinds
+from dynabench.adversaries.kinds.base import AdversaryKind, list_kinds
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_read
@@ -38,7 +38,7 @@ def has_one_text_and_label(config: TaskConfig) -> bool:
     )
 
 
-def check_fits(task: Task, kind: Kind) -> None:
+def check_fits(task: Task, kind: AdversaryKind) -> None:
     """Check that an adversary of this kind can work in the task. Raises Refused."""
     config = task.config
     if not has_one_text_and_label(config):
@@ -59,7 +59,7 @@ def check_fits(task: Task, kind: Kind) -> None:
         )
 
 
-def list_fitting_kinds(task: Task) -> list[Kind]:
+def list_fitting_kinds(task: Task) -> list[AdversaryKind]:
     """Return the kinds that can work in the task, in order."""
     fitting_kinds = []
     for kind in list_kinds():

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from core.web.lists import ListFilter
-from dynabench.adversaries.kinds.base import Kind, Setting
+from dynabench.adversaries.kinds.base import AdversaryKind, Setting
 from dynabench.adversaries.models import (
     BUDGET_FIELDS,
     MAX_CALLS,
@@ -48,13 +48,13 @@ class AdversaryForm(forms.ModelForm):
 
     class Meta:
         model = Adversary
-        fields = ("name", "seed", "is_nightly", *BUDGET_FIELDS)
+        fields = ("name", "seed", "is_nightly") + BUDGET_FIELDS
 
 
 class OptionsForm(forms.Form):
     """The form for the settings of a kind."""
 
-    def __init__(self, kind: Kind, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, kind: AdversaryKind, *args: Any, **kwargs: Any) -> None:
         """Build a field for each setting of the kind."""
         super().__init__(*args, **kwargs)
         for setting in kind.settings:

@@ -37,7 +37,7 @@ from annotation.refusals import CapReached, RoundClosed
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from core.text.words import gettext_noop
-from dynabench.adversaries.kinds.base import Answer, Attack, Probe, Search
+from dynabench.adversaries.kinds.base import Attack, Probe, ProbeAnswer, Search
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.adversaries.services import find_kind
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
@@ -58,7 +58,7 @@ MAX_IDLE_PROBES = 200
 POLL_SECONDS = 0.1
 FINAL_FAILURES = ("closed", "duplicate", "replaced", *UNANSWERED_REASONS)
 """Failures after which the same text is not submitted again."""
-NO_ANSWER = Answer(is_fooled=False, chance=1.0)
+NO_ANSWER = ProbeAnswer(is_fooled=False, chance=1.0)
 """What a search gets for a text that the models did not answer: it is no step forward."""
 NO_TEXT_MESSAGE = gettext_noop("The round has no texts. Import some, then start again.")
 NO_TARGET_MESSAGE = gettext_noop("The round has no model to fool. Add one, then start again.")
@@ -82,7 +82,7 @@ class KnownTry(NamedTuple):
 
     pk: int
     state: str
-    answer: Answer
+    answer: ProbeAnswer
 
 
 def run_adversary(run: AdversaryRun) -> None:
@@ -168,7 +168,7 @@ class RunSlice:
         for digest, pk, state, is_fooled, chance in tries.values_list(*columns):
             answer = NO_ANSWER
             if is_fooled is not None:
-                answer = Answer(is_fooled, chance)
+                answer = ProbeAnswer(is_fooled, chance)
             known[digest] = KnownTry(pk, state, answer)
         return known
 
@@ -185,11 +185,11 @@ class RunSlice:
     def _follow(self, attack: Attack, context: Context) -> None:
         """Follow one search to its end."""
         search = attack.begin(context.fields)
-        answer: Answer | None = None
+        answer: ProbeAnswer | None = None
         while probe := _advance(search, answer):
             answer = self._answer(attack.label, probe, context)
 
-    def _answer(self, label: str, probe: Probe, context: Context) -> Answer:
+    def _answer(self, label: str, probe: Probe, context: Context) -> ProbeAnswer:
         """Return the models' answer to a probe, logged or new; submit it if it fools them."""
         # As a form sends and stores it, so that a text is the same when it is submitted.
         inputs = normalise_values(
@@ -276,7 +276,7 @@ class RunSlice:
                 tokens += prediction.usage.tokens_in + prediction.usage.tokens_out
                 cost += compute_price(entry.target, prediction.usage)
         is_fooled = outcome.status == Example.Outcome.FOOLED
-        answer = Answer(is_fooled, sum(chances) / len(chances))
+        answer = ProbeAnswer(is_fooled, sum(chances) / len(chances))
         AdversaryTry.objects.filter(pk=logged_try.pk, state=State.ASKING).update(
             state=State.ANSWERED,
             outputs=outputs,
@@ -419,7 +419,7 @@ class RunSlice:
         self._counted_until = now
 
 
-def _advance(search: Search, answer: Answer | None) -> Probe | None:
+def _advance(search: Search, answer: ProbeAnswer | None) -> Probe | None:
     """Return the search's next probe; None at its end.
 
     Raises ImpossibleJob if the adversary's own code fails: repeated, it would fail again.

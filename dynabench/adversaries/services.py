@@ -19,7 +19,7 @@ from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
 from dynabench.adversaries.fit import check_fits
-from dynabench.adversaries.kinds.base import KINDS, Kind, SettingError
+from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, SettingError
 from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun
 from evaluation.isolation.queue import leases
 from evaluation.models.jobs import UNFINISHED_STATES
@@ -31,7 +31,7 @@ NIGHT_PAUSE = timedelta(hours=20)
 """The least time between two runs that the schedule starts."""
 
 
-def find_kind(adversary: Adversary) -> Kind:
+def find_kind(adversary: Adversary) -> AdversaryKind:
     """Return the adversary's kind. Raises Refused if its package is no longer installed."""
     kind = KINDS.get(adversary.kind)
     if kind is None:
@@ -40,7 +40,7 @@ def find_kind(adversary: Adversary) -> Kind:
     return kind
 
 
-def check_options(task: Task, kind: Kind, options: Mapping[str, Any]) -> None:
+def check_options(task: Task, kind: AdversaryKind, options: Mapping[str, Any]) -> None:
     """Check the values of a kind's settings. Raises Invalid with the setting as its field."""
     try:
         # Planning reads all of them; what it plans is thrown away.

@@ -13,7 +13,7 @@ from tasks.config.field_types.texts import Text
 from tasks.formats.snli import FORMAT as SNLI
 from dataclasses import replace
 
-from dynabench.adversaries.kinds.base import Kind
+from dynabench.adversaries.kinds.base import AdversaryKind
 from evaluation.scoring.metrics.base import Mean
 
 
@@ -31,7 +31,7 @@ class Proverb(Text, name="proverb"):
     """A proverb."""
 
 
-class Echo(Kind, name="echo"):
+class Echo(AdversaryKind, name="echo"):
     """Asks nothing."""
 
     title, summary, place, settings = "Echo", "Asks nothing.", 9, ()

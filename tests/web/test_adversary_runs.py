@@ -9,7 +9,7 @@ from annotation.models import Example
 from core.errors import Invalid, Refused
 from dynabench.adversaries import run_services
 from dynabench.adversaries.jobs import attack, start_nightly_adversaries
-from dynabench.adversaries.kinds.base import KINDS, Attack, Kind, Probe
+from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, Attack, Probe
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from dynabench.adversaries.services import (
     retire_adversary,
@@ -46,7 +46,7 @@ def plug_in():
     made = []
 
     def register(search):
-        class Odd(Kind, name="odd"):
+        class Odd(AdversaryKind, name="odd"):
             title, summary, place, settings = "Odd", "Odd.", 9, ()
 
             def plan_attacks(self, settings, labels, rng):

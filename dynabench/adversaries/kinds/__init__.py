@@ -2,9 +2,9 @@
 
 from core.plugins import load_plugins
 from core.registry import import_modules
-from dynabench.adversaries.kinds.base import KINDS, Kind
+from dynabench.adversaries.kinds.base import KINDS, AdversaryKind
 
-__all__ = ["KINDS", "Kind"]
+__all__ = ["KINDS", "AdversaryKind"]
 
 import_modules(__path__, __name__)
-load_plugins("dynabench.adversaries", Kind)  # importing a class registers it
+load_plugins("dynabench.adversaries", AdversaryKind)  # importing a class registers it

@@ -11,7 +11,7 @@ from core.text.words import gettext_noop
 
 MAX_NAME_CHARS = 20
 """The width of the database column with a kind's name."""
-KINDS: dict[str, "Kind"] = {}
+KINDS: dict[str, "AdversaryKind"] = {}
 """All kinds by name. Importing the modules of `dynabench.adversaries.kinds` fills it."""
 
 
@@ -28,7 +28,7 @@ class Probe:
     is_offered: bool = True
 
 
-class Answer(NamedTuple):
+class ProbeAnswer(NamedTuple):
     """What the models said about a probe.
 
     is_fooled: whether they were fooled, by the round's rule. chance: the mean probability that they
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     chance: float
 
 
-Search = Generator[Probe, Answer, None]
+Search = Generator[Probe, ProbeAnswer, None]
 """A search yields probes, and gets the models' answer to each as the value of `yield`.
 
 It must depend only on its arguments and on these answers: a run that continues repeats it with the
@@ -86,10 +86,10 @@ class SettingError(ValueError):
         self.setting, self.message, self.values = setting, message, values
 
 
-class Kind:
+class AdversaryKind:
     """A kind of adversary.
 
-    A subclass with a name, `class Search(Kind, name="search")`, registers the kind. Raises
+    A subclass with a name, `class Search(AdversaryKind, name="search")`, registers the kind. Raises
     TypeError if one of PARTS is missing, or the name is taken or too long.
     """
 
@@ -121,7 +121,7 @@ class Kind:
         """
 
 
-def list_kinds() -> list[Kind]:
+def list_kinds() -> list[AdversaryKind]:
     """Return all kinds, by place and name."""
     return sorted(KINDS.values(), key=lambda kind: (kind.place, kind.name))
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.base import (
+    AdversaryKind,
     Attack,
-    Kind,
     Probe,
     Search,
     Setting,
@@ -37,7 +37,7 @@ PRODUCT_MESSAGE = gettext_noop(
 Slots = Mapping[str, Sequence[str]]
 
 
-class Rules(Kind, name="rules"):
+class Rules(AdversaryKind, name="rules"):
     """Fills templates with words, and changes sentences in ways that keep or strengthen a label.
 
     - Minimum functionality: a template makes texts with a known label.

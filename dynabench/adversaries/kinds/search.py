@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.base import (
-    Answer,
+    AdversaryKind,
     Attack,
-    Kind,
     Probe,
+    ProbeAnswer,
     Search,
     Setting,
     SettingError,
@@ -30,7 +30,7 @@ GROUP_MESSAGE = gettext_noop("Line %(number)d: separate at least two words with 
 NO_CHANGE_MESSAGE = gettext_noop("Choose at least one kind of change.")
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """The limits of the search for one sentence.
 
     word_share: the greatest share of its words that may change (0-1). edits: the number of
@@ -57,7 +57,7 @@ class Draft(NamedTuple):
     steps: tuple[str, ...]
 
 
-class WordSearch(Kind, name="search"):
+class WordSearch(AdversaryKind, name="search"):
     """Changes the words that matter most, as long as the text stays readable.
 
     It asks about the sentence without each word, which shows how much the word matters. Then it
@@ -117,7 +117,7 @@ class WordSearch(Kind, name="search"):
         if not (settings["letters"] or settings["words"]):
             raise SettingError("letters", NO_CHANGE_MESSAGE)
         own_groups = _read_groups(settings["own_words"])
-        limits = Limits(
+        limits = SearchLimits(
             word_share=settings["share"] / 100,
             edits=LETTER_EDITS if settings["letters"] else 0,
             beam=settings["beam"],
@@ -151,11 +151,13 @@ def _read_groups(text: str) -> list[list[str]]:
     return groups
 
 
-def _begin_search(text: str, limits: Limits, seed: str, _context: Mapping[str, Any]) -> Search:
+def _begin_search(
+    text: str, limits: SearchLimits, seed: str, _context: Mapping[str, Any]
+) -> Search:
     return search_sentence(text, limits, Random(seed))
 
 
-def search_sentence(text: str, limits: Limits, rng: Random) -> Search:
+def search_sentence(text: str, limits: SearchLimits, rng: Random) -> Search:
     """Search for a change of a sentence that fools the models; end at the first one.
 
     A sentence that the models get wrong as it is stays as it is: its author wrote it, so it is no
@@ -178,7 +180,7 @@ def search_sentence(text: str, limits: Limits, rng: Random) -> Search:
 
 def _rank_words(
     text: str, words: Sequence[Word], chance: float
-) -> Generator[Probe, Answer, list[Word]]:
+) -> Generator[Probe, ProbeAnswer, list[Word]]:
     """Return the words that may change, those that matter most first."""
     drops = []
     for word in words:
@@ -192,8 +194,8 @@ def _rank_words(
 
 
 def _change_word(
-    drafts: Sequence[Draft], word: Word, limits: Limits, rng: Random
-) -> Generator[Probe, Answer, tuple[list[Draft], bool]]:
+    drafts: Sequence[Draft], word: Word, limits: SearchLimits, rng: Random
+) -> Generator[Probe, ProbeAnswer, tuple[list[Draft], bool]]:
     """Return the drafts with one more word changed, and whether the last one fools the models."""
     found_drafts: list[Draft] = []
     for draft in drafts:
@@ -216,7 +218,7 @@ def _find_place(text: str, word: Word) -> Word | None:
     return min(places, key=lambda place: abs(place.start - word.start), default=None)
 
 
-def _list_replacements(text: str, word: Word, limits: Limits, rng: Random) -> list[str]:
+def _list_replacements(text: str, word: Word, limits: SearchLimits, rng: Random) -> list[str]:
     """Return what may replace a word: similar words first, because they read better."""
     replacements: list[str] = []
     if limits.has_similar_words:

@@ -4,7 +4,13 @@ from random import Random
 
 import pytest
 
-from dynabench.adversaries.kinds.base import KINDS, Answer, Kind, SettingError, list_kinds
+from dynabench.adversaries.kinds.base import (
+    KINDS,
+    AdversaryKind,
+    ProbeAnswer,
+    SettingError,
+    list_kinds,
+)
 from dynabench.adversaries.kinds.edits import (
     KEPT_WORDS,
     edit_letters,
@@ -12,10 +18,10 @@ from dynabench.adversaries.kinds.edits import (
     split_text,
 )
 from dynabench.adversaries.kinds.rules import MAX_CASES, fill_slots
-from dynabench.adversaries.kinds.search import Limits, search_sentence
+from dynabench.adversaries.kinds.search import SearchLimits, search_sentence
 
 LABELS = ("good", "bad")
-RIGHT, WRONG = Answer(False, 0.9), Answer(True, 0.1)
+RIGHT, WRONG = ProbeAnswer(False, 0.9), ProbeAnswer(True, 0.1)
 TEXT = "The patient waiter brought us a wonderful supper"
 
 
@@ -43,7 +49,7 @@ def test_kinds_are_found_and_sorted():
 def test_a_kind_without_its_parts_is_refused():
     with pytest.raises(TypeError, match="summary, place, settings, plan_attacks"):
 
-        class Half(Kind, name="half"):
+        class Half(AdversaryKind, name="half"):
             title = "Half"
 
     assert "half" not in KINDS
@@ -77,9 +83,9 @@ def test_similar_words_are_written_like_the_word_and_fit_its_article():
 
 def test_a_search_starts_with_the_words_that_matter():
     def answer(probe):
-        return Answer(False, 0.2 if "patient" not in probe.text else 0.9)
+        return ProbeAnswer(False, 0.2 if "patient" not in probe.text else 0.9)
 
-    limits = Limits(0.01, 4, 1, has_similar_words=False)
+    limits = SearchLimits(0.01, 4, 1, has_similar_words=False)
     probes = follow(search_sentence(TEXT, limits, Random(0)), answer)
     changed = [probe for probe in probes if probe.is_offered]
     assert len(changed) == 4
@@ -87,7 +93,7 @@ def test_a_search_starts_with_the_words_that_matter():
 
 
 def test_a_search_ends_at_the_first_find():
-    limits = Limits(0.5, 4, 1, has_similar_words=True)
+    limits = SearchLimits(0.5, 4, 1, has_similar_words=True)
     search = search_sentence(TEXT, limits, Random(0))
     probes = follow(search, lambda probe: WRONG if probe.is_offered else RIGHT)
     assert [probe.is_offered for probe in probes].count(True) == 1
@@ -95,16 +101,19 @@ def test_a_search_ends_at_the_first_find():
 
 
 def test_a_sentence_that_fools_as_it_is_stays_as_it_is():
-    probes = follow(search_sentence(TEXT, Limits(0.5, 4, 1, True), Random(0)), lambda one: WRONG)
+    probes = follow(
+        search_sentence(TEXT, SearchLimits(0.5, 4, 1, True), Random(0)), lambda one: WRONG
+    )
     assert [(probe.text, probe.is_offered) for probe in probes] == [(TEXT, False)]
 
 
 def test_a_search_changes_at_most_its_share_of_words():
-    limits = Limits(0.25, 3, 2, has_similar_words=True)
+    limits = SearchLimits(0.25, 3, 2, has_similar_words=True)
     words = TEXT.split()
     chances = iter(range(1000, 0, -1))
     probes = follow(
-        search_sentence(TEXT, limits, Random(0)), lambda one: Answer(False, next(chances) / 1000)
+        search_sentence(TEXT, limits, Random(0)),
+        lambda one: ProbeAnswer(False, next(chances) / 1000),
     )
     for probe in probes:
         if probe.is_offered:
@@ -114,8 +123,10 @@ def test_a_search_changes_at_most_its_share_of_words():
 
 def test_a_wider_beam_asks_more_and_repeats_itself_in_the_same_way():
     def texts(beam):
-        search = search_sentence(TEXT, Limits(0.4, 3, beam, True), Random(5))
-        return [probe.text for probe in follow(search, lambda one: Answer(False, len(one.text)))]
+        search = search_sentence(TEXT, SearchLimits(0.4, 3, beam, True), Random(5))
+        return [
+            probe.text for probe in follow(search, lambda one: ProbeAnswer(False, len(one.text)))
+        ]
 
     assert len(texts(3)) > len(texts(1))
     assert texts(3) == texts(3)
@@ -123,14 +134,18 @@ def test_a_wider_beam_asks_more_and_repeats_itself_in_the_same_way():
 
 def test_negations_are_never_changed():
     text = "They never listened and could not cook without smoke"
-    probes = follow(search_sentence(text, Limits(1.0, 5, 1, True), Random(0)), lambda one: RIGHT)
+    probes = follow(
+        search_sentence(text, SearchLimits(1.0, 5, 1, True), Random(0)), lambda one: RIGHT
+    )
     kept = {word for word in text.split() if word in KEPT_WORDS}
     assert kept == {"never", "not", "without"}
     assert all(kept <= {*probe.text.split()} for probe in probes)
 
 
 def test_a_text_without_words_is_not_searched():
-    probes = follow(search_sentence("12 !", Limits(1.0, 5, 1, True), Random(0)), lambda one: RIGHT)
+    probes = follow(
+        search_sentence("12 !", SearchLimits(1.0, 5, 1, True), Random(0)), lambda one: RIGHT
+    )
     assert len(probes) == 1
 
 
