@@ -62,8 +62,11 @@ class Ruler:
         # A model unlike all known ones gets a wider interval than one of many alike.
         remoteness = self.predictor.compute_remoteness(anchor_answers)
         half_widths = remoteness[:, None] * self.half_widths
-        low, high = shares - half_widths, shares + half_widths
-        return PredictedShares(*(np.clip(ends, 0.0, 1.0) for ends in (shares, low, high)))
+        return PredictedShares(
+            shares=np.clip(shares, 0.0, 1.0),
+            low=np.clip(shares - half_widths, 0.0, 1.0),
+            high=np.clip(shares + half_widths, 0.0, 1.0),
+        )
 
 
 def fit_ruler(
