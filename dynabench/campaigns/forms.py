@@ -290,10 +290,11 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets = {
             "rounds": forms.CheckboxSelectMultiple,
             "currency": forms.TextInput(attrs={"class": "narrow-field"}),
-            **dict.fromkeys(
-                ("languages", "code_done", "code_screened", "code_returned", "study"),
-                MIDDLE_INPUT,
-            ),
+            "languages": MIDDLE_INPUT,
+            "code_done": MIDDLE_INPUT,
+            "code_screened": MIDDLE_INPUT,
+            "code_returned": MIDDLE_INPUT,
+            "study": MIDDLE_INPUT,
             "ethics": forms.Textarea(attrs={"rows": 4}),
             "help_text": forms.Textarea(attrs={"rows": 3}),
             "tour": forms.Textarea(attrs={"rows": 4}),
