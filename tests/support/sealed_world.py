@@ -206,6 +206,8 @@ NOTHING = {
     "gold": 1,
     "conversations": 1,
     "battle": uuid4(),
+    "studies": "none",
+    "s": "none",
     "submissions": 1,
     "keys": 1,
     "draft": 1,
