@@ -1,8 +1,9 @@
 """The forms for a new adversary: its name and budget, and its kind's settings."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
+from django.db import models
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -25,7 +26,7 @@ MAX_OPTION_CHARS = 200_000
 
 def _get_words(name: str) -> dict[str, Any]:
     """Return the arguments of a form field that shows a column of `Adversary`."""
-    column = Adversary._meta.get_field(name)
+    column = cast("models.Field[Any, Any]", Adversary._meta.get_field(name))
     initial = None if column.null else column.default
     words = {"label": column.verbose_name, "help_text": column.help_text}
     return words | {"required": not column.null, "initial": initial}

@@ -275,7 +275,7 @@ class RunSlice:
             if prediction.usage is not None:
                 tokens += prediction.usage.tokens_in + prediction.usage.tokens_out
                 cost += compute_price(entry.target, prediction.usage)
-        is_fooled = outcome.status == Example.Outcome.FOOLED
+        is_fooled = outcome.status == "fooled"
         answer = ProbeAnswer(is_fooled, sum(chances) / len(chances))
         AdversaryTry.objects.filter(pk=logged_try.pk, state=State.ASKING).update(
             state=State.ANSWERED,

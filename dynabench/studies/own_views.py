@@ -38,7 +38,7 @@ def _find_study(request: HttpRequest, code: str, slug: str) -> Study:
     Its owner must own the tasks of all arms, too: the report shows what was written there.
     """
     task = _find_owned_task(request, code)
-    study = get_object_or_404(task.studies.select_related("task"), code=slug)
+    study = get_object_or_404(Study.objects.select_related("task"), task=task, code=slug)
     if not can_read_study(get_person(request), study):
         raise PermissionDenied
     return study
@@ -56,7 +56,7 @@ def _find_frozen_study(request: HttpRequest, code: str, slug: str) -> Study:
 def list_studies(request: HttpRequest, code: str) -> HttpResponse:
     """Show all studies of the task."""
     task = _find_owned_task(request, code)
-    return render(request, "own/studies.html", {"task": task, "studies": task.studies.all()})
+    return render(request, "own/studies.html", {"task": task, "studies": Study.objects.filter(task=task)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

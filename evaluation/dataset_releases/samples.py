@@ -11,7 +11,7 @@ from annotation.answers import filter_open_answers
 from annotation.models import Example, TargetOutput
 from annotation.writing.result_panel import format_answer, list_context_fields
 from evaluation.dataset_releases.reading import mark_unused_releases
-from evaluation.dataset_releases.undo_services import is_any_release_unused, note_shown_examples
+from evaluation.dataset_releases.undo_services import is_any_release_unused
 from evaluation.models import Dataset, DatasetItem
 from tasks.permissions import Person, can_read
 from validation.judging.page import describe_author_claim
@@ -39,10 +39,10 @@ class SampleRow:
 
 
 def show_sample_rows(reader: Person, dataset: Dataset) -> list[SampleRow]:
-    """Return the first open rows of the version's training split, and record that they are shown.
+    """Return the first open rows of the version's training split.
 
-    This makes the release final, unless the reader may read the task's answers anyway and so never
-    judges. Rows that a version tests on or holds back are never shown. Takes no lock.
+    While the release can be undone, only those who may read the task's answers see rows, and never
+    judge. Rows that a version tests on or holds back are never shown.
     """
     items = dataset.items.filter(
         split=DatasetItem.Split.TRAIN,
@@ -58,9 +58,10 @@ def show_sample_rows(reader: Person, dataset: Dataset) -> list[SampleRow]:
         .prefetch_related(Prefetch("target_outputs", outputs))
     )
     examples = list(mark_unused_releases(samples).order_by("pk"))
-    # The role is asked for only while it matters.
+    # A visit to the page must not make a release final, as reading its files does. The role is
+    # asked for only while it matters.
     if is_any_release_unused(examples) and not can_read(reader, dataset.round.task):
-        examples = note_shown_examples(examples)
+        return []
     return [_build_row(example) for example in examples]
 
 

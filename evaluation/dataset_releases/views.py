@@ -123,10 +123,8 @@ def show_datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
     values = {"task": task, "round": round, "versions": versions}
     if versions:
         newest_dataset = versions[0]["dataset"]
-        # A HEAD request shows no rows, so it makes no release final.
-        shows_rows = request.method == "GET"
         values |= {
-            "samples": show_sample_rows(request.user, newest_dataset) if shows_rows else [],
+            "samples": show_sample_rows(request.user, newest_dataset),
             "card": _build_sections(_read_card(newest_dataset)),
             "description": render_markdown(newest_dataset.options["description"]),
         }

@@ -185,7 +185,7 @@ def test_query_count_of_my_work(page, url, as_alice, alice, nli):
     def ask():
         with CaptureQueriesContext(connection) as queries:
             response = as_alice.get(url, **headers)
-            assert b"Statement 0." in b"".join(response)
+            assert b"Statement 1" in b"".join(response)
         return len(queries)
 
     others = UserFactory.create_batch(3)

@@ -196,21 +196,22 @@ def test_the_page_shows_rows_of_the_training_split_alone(client, closed, alice):
     assert samples[0].model_answers
 
 
-def test_rows_on_the_page_make_a_release_final(client, closed, alice):
+def test_only_a_final_release_shows_rows_to_strangers(client, closed, alice):
     dataset = released(closed)
-    client.head(DATA)
+    assert not client.get(DATA).context["samples"]
     client.force_login(member(alice, "owner", closed.task))
-    client.get(DATA)  # who reads the answers anyway never judges
+    assert client.get(DATA).context["samples"]  # who reads the answers anyway never judges
     dataset.refresh_from_db()
     assert dataset.downloaded_at is None
     client.logout()
+    b"".join(client.get(f"{DATA}1/train.jsonl"))
     assert client.get(DATA).context["samples"]
-    dataset.refresh_from_db()
-    assert dataset.downloaded_at is not None
 
 
 def test_a_withdrawn_example_leaves_the_sample(client, closed):
     dataset = released(closed)
+    b"".join(client.get(f"{DATA}1/train.jsonl"))  # so that everybody sees rows
     example = dataset.items.filter(split="train").first().example
     withdraw_example(example=example, actor=None, reason="")
+    assert client.get(DATA).context["samples"]
     assert example.uuid not in {sample.uuid for sample in client.get(DATA).context["samples"]}
