@@ -19,6 +19,7 @@ from pathlib import Path
 # One thread: the matrices are small, and several threads would mostly wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from evaluation.scoring.ruler.item_table import write_item_table
 from evaluation.scoring.ruler.matrices import read_groups, read_matrix
 from evaluation.scoring.ruler.trial import GroupAccuracy, try_ruler
 
@@ -45,6 +46,11 @@ def build_parser() -> argparse.ArgumentParser:
         choices=[PREFIX],
         help="PREFIX: names that are equal up to their last _ are versions of one model",
     )
+    parser.add_argument(
+        "--items",
+        type=Path,
+        help="write difficulty and discrimination of each item to this CSV",
+    )
     parser.add_argument("--json", action="store_true", help="print one object")
     return parser
 
@@ -69,22 +75,25 @@ def main(arguments: list[str] | None = None) -> int:
     started_at = time.perf_counter()
     try:
         matrix = read_matrix(args.matrix)
+        groups = read_groups(args.groups, matrix.items)
         accuracy_by_group = try_ruler(
             matrix,
-            read_groups(args.groups, matrix.items),
+            groups,
             anchor_count=args.anchors,
             new_share=args.new,
             seed=args.seed,
             is_by_prefix=args.new_by == PREFIX,
         )
-    except ValueError as error:
+        if args.items:
+            write_item_table(args.items, matrix, groups)
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     seconds = round(time.perf_counter() - started_at, 3)
     if args.json:
-        groups = {name: asdict(accuracy) for name, accuracy in accuracy_by_group.items()}
+        accuracies = {name: asdict(accuracy) for name, accuracy in accuracy_by_group.items()}
         counts = {"models": len(matrix.models), "items": len(matrix.items)}
-        print(json.dumps({**counts, "groups": groups, "seconds": seconds}))
+        print(json.dumps({**counts, "groups": accuracies, "seconds": seconds}))
     else:
         _print_table(accuracy_by_group)
     return 0

@@ -77,10 +77,6 @@ def _build_field(setting: Setting) -> forms.Field:
     )
 
 
-def _list_states() -> list[tuple[str, Any]]:
-    return [(state.value, gettext_lazy(state.value)) for state in AdversaryTry.State]
-
-
 class TryFilter(ListFilter):
     """Filters the tries of an adversary."""
 

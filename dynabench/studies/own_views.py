@@ -56,7 +56,9 @@ def _find_frozen_study(request: HttpRequest, code: str, slug: str) -> Study:
 def list_studies(request: HttpRequest, code: str) -> HttpResponse:
     """Show all studies of the task."""
     task = _find_owned_task(request, code)
-    return render(request, "own/studies.html", {"task": task, "studies": Study.objects.filter(task=task)})
+    return render(
+        request, "own/studies.html", {"task": task, "studies": Study.objects.filter(task=task)}
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

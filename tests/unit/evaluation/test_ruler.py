@@ -322,6 +322,10 @@ class TestTrial:
         assert computed == (correlation and pytest.approx(correlation))
 
 
+def _is_hard(row):
+    return row["difficulty"] != "" and float(row["difficulty"]) > 0.5
+
+
 class TestProgram:
     def test_it_prints_one_object(self, simulated, capsys):
         matrix, groups = map(str, simulated)
@@ -334,6 +338,25 @@ class TestProgram:
         assert printed["groups"]["c"].keys() == {"mae_points", "spearman", "coverage95"}
         assert main(command) == 0
         assert len(capsys.readouterr().out.splitlines()) == 4
+
+    def test_it_writes_a_line_for_each_item(self, simulated, tmp_path):
+        matrix, groups = map(str, simulated)
+        path = tmp_path / "items.csv"
+        command = [matrix, "--groups", groups, "--anchors", "40", "--items", str(path)]
+        assert main(command) == 0
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        answers = read_matrix(simulated[0])
+        assert [row["item"] for row in rows] == list(answers.items)
+        assert {row["group"] for row in rows} == {"a", "b", "c"}
+        # Of the items that have a difficulty, the harder ones are answered rightly less often.
+        shares = answers.is_right.mean(axis=0)
+        hard = [share for share, row in zip(shares, rows, strict=True) if _is_hard(row)]
+        assert np.mean(hard) < np.mean(shares)
+        # What all or none answer rightly tells nothing.
+        for share, row in zip(shares, rows, strict=True):
+            assert (row["discrimination"] == "") == (share in (0, 1))
+        assert main([*command[:-1], str(tmp_path / "none" / "items.csv")]) == 2
 
     def test_the_same_seed_prints_the_same(self, simulated, capsys):
         matrix, groups = map(str, simulated)
