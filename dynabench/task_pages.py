@@ -20,7 +20,9 @@ from dynabench.communities.selectors import find_communities
 from dynabench.release_cards import ReleaseCard, build_release_card
 from dynabench.task_figures import build_task_figures
 from evaluation.dataset_releases.reading import find_datasets_with_public_files
-from leaderboard.arena.board import read_ranks
+from leaderboard.arena.board import build_arena_lines, find_cached_table
+from leaderboard.arena.figures import build_strength_axis, draw_strength_axis, draw_strengths
+from leaderboard.arena.findings import describe_arena
 from leaderboard.board.editions import describe_edition
 from tasks.access import ALL_KINDS, find_task
 from tasks.config.schema import ShownExample, TaskConfig
@@ -36,6 +38,8 @@ from validation.statistics.report import convert_to_json, flatten_row
 NumberedRound = tuple[Round, CachedResult]
 MAX_FIRST_MODELS = 3
 """The maximum number of models in the overview."""
+MAX_ARENA_MODELS = 10
+"""The maximum number of models in the overview of an arena, which shows little else."""
 
 
 @login_not_required
@@ -88,16 +92,33 @@ def _build_frame_values(request: HttpRequest, task: Task, tab_name: str) -> dict
 def _find_best_models(task: Task) -> dict[str, Any]:
     """Return the template's values: the best models by the owner's weights, and their axis.
 
-    Of an arena only the ranks as the board has cached them: `ranked`, (name, rank) of each.
+    Those of an arena are in `ranking`, from the table that its board has cached.
     """
     if task.config.kind == "arena":
-        # In the board's order. Nothing is computed here: the board itself does that.
-        ranked = list(read_ranks(task).items())
-        return {"top": [], "ranked": ranked[:MAX_FIRST_MODELS]}
+        return {"top": [], "ranking": _build_arena_ranking(task)}
     from leaderboard.board.first_models import rank_first_models  # it loads numpy
 
     board = rank_first_models(task)
     return {**board, "top": board["top"][:MAX_FIRST_MODELS]}
+
+
+def _build_arena_ranking(task: Task) -> dict[str, Any] | None:
+    """Return the values of the board's table with the first models; None while none is cached."""
+    # Nothing is ranked here: the board itself does that.
+    table = find_cached_table(task)
+    if not table or not table["models"]:
+        return None
+    lines = build_arena_lines(table)
+    # The finding counts all models, because more may share the first rank than are shown.
+    names, ranks = zip(*[(line.model["name"], line.model["rank"]) for line in lines], strict=True)
+    first_lines = lines[:MAX_ARENA_MODELS]
+    axis = build_strength_axis(first_lines)
+    return {
+        "page": draw_strengths(first_lines, axis),
+        "axis": draw_strength_axis(axis),
+        "finding": describe_arena(names, ranks),
+        "table": table,
+    }
 
 
 @login_not_required

@@ -63,10 +63,16 @@ def read_cached_table(task: Task) -> CachedResult | None:
     return read_or_count_many([key], compute_tables, is_slow).get(key)
 
 
+def find_cached_table(task: Task) -> Table | None:
+    """Return the cached table of an arena without computing it; None while it is not cached."""
+    cached_table: CachedResult | None = cache.get(f"arena:{task.pk}")
+    return cached_table.numbers if cached_table else None
+
+
 def read_ranks(task: Task) -> dict[str, int]:
     """Return the models' ranks by name from the cached table; empty while it is not cached."""
-    cached_table: CachedResult | None = cache.get(f"arena:{task.pk}")
-    models = cached_table.numbers["models"] if cached_table else []
+    table = find_cached_table(task)
+    models = table["models"] if table else []
     return {model["name"]: model["rank"] for model in models if model["rank"]}
 
 

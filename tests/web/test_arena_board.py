@@ -58,12 +58,32 @@ def test_the_models_stand_by_rank_then_by_strength(client, duel):
 
 
 def test_the_tasks_page_has_the_best_models_in_the_boards_order(client, duel):
-    assert "ranked" in client.get("/t/duel/").context  # nothing is computed for it
-    response = client.get(URL)
-    models = response.context["kept"].numbers["models"]
+    assert client.get("/t/duel/").context["ranking"] is None  # nothing is computed for it
+    names = ranking(client.get(URL).text)
     page = client.get("/t/duel/")
-    assert page.context["ranked"] == [(one["name"], one["rank"]) for one in models]
-    assert all(f'<th scope="row" dir="auto">{one["name"]}</th>' in page.text for one in models)
+    assert ranking(page.text) == names
+    assert page.text.count('class="row-plot"') == len(names)
+    assert "export-menu" not in page.text  # the files are the board's
+    size = page.text.partition('id="arena-size"')[2]
+    assert re.findall(r"<strong>(\d+)</strong>", size)[:2] == ["6", "3"]
+
+
+def test_the_tasks_page_shows_the_first_models_of_many(client, duel, monkeypatch):
+    monkeypatch.setattr("dynabench.task_pages.MAX_ARENA_MODELS", 2)
+    names = ranking(client.get(URL).text)
+    assert ranking(client.get("/t/duel/").text) == names[:2]
+
+
+def test_the_tasks_page_needs_as_many_queries_for_many_models(client, duel):
+    counts = []
+    for _ in range(2):
+        cache.clear()
+        client.get(URL)
+        with CaptureQueriesContext(connection) as queries:
+            client.get("/t/duel/")
+        counts.append(len(queries))
+        compare(duel, *(f"v{n} m{n} a left" for n in range(9)))
+    assert counts[0] == counts[1]
 
 
 def test_the_matrix_holds_the_shares_of_wins(client, duel):
