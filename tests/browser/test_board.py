@@ -240,6 +240,16 @@ def test_small_screens_show_cards(open_page, task):
     expect(card.locator("[data-label=Robustness]")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_table_with_a_long_name_is_no_wider_than_its_place(page, task, width):
+    task.submissions.filter(name="Model 2").update(name="a-model-with-a-name-" + "x" * 40)
+    page.set_viewport_size({"width": width, "height": 800})
+    visit(page, URL)
+    box = page.locator(".table-scroll").first
+    expect(box.locator("table.board")).to_have_count(1)
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
 OVERFLOWS = """() => [...document.querySelectorAll("html, .table-scroll, .card, pre")]
     .filter(one => one.clientWidth && one.scrollWidth > one.clientWidth + 1).length"""
 
