@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from annotation.writing.forms import ComponentForm
 from core.mail.addresses import is_mail_address
 from core.text.money import format_units, get_decimals
+from core.web.money_input import MoneyInput
 from dynabench.campaigns.before.tour import find_named_items
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.plan import (
@@ -180,21 +181,6 @@ class FormStep(NamedTuple):
     help_text: str
     fields: list[forms.BoundField]
     is_done: bool
-
-
-class MoneyInput(forms.NumberInput):
-    """An input for an amount, with its currency beside it."""
-
-    template_name = "components/money_input.html"
-
-    def __init__(self, currency: str) -> None:
-        super().__init__(attrs={"step": "any", "min": "0"})
-        self.currency = currency
-
-    def get_context(self, *args: Any) -> dict[str, Any]:
-        context = super().get_context(*args)
-        context["widget"]["currency"] = self.currency
-        return context
 
 
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]

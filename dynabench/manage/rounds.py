@@ -20,7 +20,7 @@ from dynabench.manage.round_cards import State, build_round_cards, describe_clos
 from evaluation.dataset_releases.tools import select_tools
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_oversee, can_own
-from tasks.rounds.forms import ReplacementForm, RoundForm
+from tasks.rounds.forms import ReplacementForm, RoundPageForm
 from tasks.rounds.loop import replace_target
 from tasks.rounds.opening_services import cancel_opening, request_round_state
 from tasks.rounds.services import change_round, delete_round, plan_round
@@ -61,7 +61,7 @@ def _list_rights(request: HttpRequest, task: Task) -> dict[str, bool]:
 def plan_new_round(request: HttpRequest, code: str) -> HttpResponse:
     """Show the form for the next round's plan, and create the round as a draft."""
     task = find_owned_task(request, code, can_edit)
-    form = RoundForm(request.POST or None, task=task)
+    form = RoundPageForm(request.POST or None, task=task)
     if form.is_valid():
         with show_as_form_error(form):
             planned_round = plan_round(task=task, actor=get_person(request), **form.plan)
@@ -75,7 +75,7 @@ def plan_new_round(request: HttpRequest, code: str) -> HttpResponse:
 def edit_round_plan(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show the form for a round's plan. A POST changes the plan."""
     round = find_owned_round(request, code, number, can_edit)
-    form = RoundForm(request.POST or None, task=round.task, instance=round)
+    form = RoundPageForm(request.POST or None, task=round.task, instance=round)
     if form.is_valid():
         with show_as_form_error(form):
             changed_round = change_round(round=round, actor=get_person(request), **form.plan)
@@ -91,7 +91,7 @@ def edit_round_plan(request: HttpRequest, code: str, number: int) -> HttpRespons
     return _show_form(request, form, {"task": round.task, "round": round})
 
 
-def _show_form(request: HttpRequest, form: RoundForm, values: dict[str, Any]) -> HttpResponse:
+def _show_form(request: HttpRequest, form: RoundPageForm, values: dict[str, Any]) -> HttpResponse:
     """Show the form, with status 422 if it was submitted with errors."""
     status = 422 if form.is_bound else 200
     return render(request, "own/round_form.html", {**values, "form": form}, status=status)

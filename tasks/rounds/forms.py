@@ -3,16 +3,21 @@
 from typing import Any, NamedTuple
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.text.money import format_smallest_units
+from core.text.money import format_units, get_decimals
+from core.web.money_input import MoneyInput
 from tasks.models import Round, Task
 from tasks.rounds.services import NO_CONTEXTS_MESSAGE
 
 PAY_FIELDS = ("pay_example", "pay_validation", "pay_bonus")
+MONEY_FIELDS = ("max_spent", *PAY_FIELDS)
+"""Fields that are stored in the currency's smallest unit, and typed in major units on pages."""
+MAX_MONEY_DIGITS = 10  # of the largest whole number in PostgreSQL
 FIELD_LABELS = {
     "description": _("Description"),
     "rule": _("An example counts when it"),
@@ -29,6 +34,7 @@ HELP_TEXTS = {
     "description": _("Markdown, shown on the task's page."),
     "show_target_name": _("Otherwise people see Model A, Model B until the round closes."),
     "max_collected": _("The round closes at this number. Leave empty for no limit."),
+    "max_spent": _("Leave empty for no limit."),
     "max_fooling": _("The round closes at this number. Leave empty for no limit."),
     "ends_at": _("UTC. Leave empty to keep the round open until you close it."),
 }
@@ -68,7 +74,11 @@ class RoundEndForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RoundForm(RoundEndForm):
-    """A form for planning or changing a round, which the services store."""
+    """A form for planning or changing a round, which the services store.
+
+    Money is in the currency's smallest unit, as the API takes it. `RoundPageForm` takes major
+    units.
+    """
 
     targets: Any = forms.ModelMultipleChoiceField(
         None, to_field_name="name", required=False, widget=forms.CheckboxSelectMultiple,
@@ -117,13 +127,9 @@ class RoundForm(RoundEndForm):
         earlier_rounds = task.rounds.select_related("task").order_by("number")
         choices["contexts_of"].queryset = earlier_rounds
         choices["rule"].choices = list(RULE_LABELS.items())
-        # The fields take the smallest unit of the currency, such as cents.
-        unit_hint = gettext("Enter 100 for %(amount)s.") % {"amount": format_smallest_units(100)}
-        self.fields["max_spent"].help_text = f"{unit_hint} {gettext('Leave empty for no limit.')}"
         # Left empty they are 0, which `clean` fills in.
         for name in PAY_FIELDS:
             self.fields[name].required = False
-            self.fields[name].help_text = unit_hint
         if round.pk:
             earlier_rounds = earlier_rounds.filter(number__lt=round.number)
             self.fields["parents"].initial = [parent.number for parent in round.parents.all()]
@@ -178,6 +184,35 @@ class RoundForm(RoundEndForm):
         # These are arguments of the services of their own, all others are columns of the round.
         argument_names = data.keys() & {"targets", "parents", "contexts_of"}
         return {**{name: data.pop(name) for name in argument_names}, "fields": data}
+
+
+class RoundPageForm(RoundForm):
+    """A form for a round on the owners' pages, which take money in major units, such as euros."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in MONEY_FIELDS:
+            self.fields[name] = forms.DecimalField(
+                label=FIELD_LABELS[name],
+                help_text=HELP_TEXTS.get(name, ""),
+                required=False,
+                min_value=0,
+                max_digits=MAX_MONEY_DIGITS,
+                decimal_places=get_decimals(settings.CURRENCY),
+                widget=MoneyInput(settings.CURRENCY),
+            )
+            amount = self.initial.get(name)
+            if amount is not None:
+                self.initial[name] = format_units(amount, settings.CURRENCY)
+
+    def clean(self) -> dict[str, Any]:
+        """Convert amounts to the currency's smallest unit, in which they are stored."""
+        data = super().clean()
+        for name in MONEY_FIELDS:
+            if data.get(name) is not None:
+                # The field allows no more decimals than the currency has, so nothing is lost.
+                data[name] = int(data[name] * 10 ** get_decimals(settings.CURRENCY))
+        return data
 
 
 class ReplacementForm(forms.Form):

@@ -214,7 +214,7 @@ def test_the_next_round_is_proposed_as_the_last_one_was(as_alice, draft):
     Round.objects.update(rule="all", pay_example=20, show_target_name=False)
     form = as_alice.get("/own/nli/rounds/new/").context["form"]
     names = ("rule", "pay_example", "show_target_name", "targets", "contexts_of")
-    assert [form[name].initial for name in names] == ["all", 20, False, [target.name], 1]
+    assert [form[name].initial for name in names] == ["all", "0.20", False, [target.name], 1]
 
 
 def test_a_new_target_answers_where_a_planned_round_has_none(as_alice, draft):

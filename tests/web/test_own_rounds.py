@@ -191,7 +191,7 @@ def test_the_next_round_is_planned(editor, nli):
     nli.contexts.filter(pk=nli.contexts.first().pk).update(is_retired=True, tag="old")
     form = plan(
         targets=[target.name for target in targets], parents=[1], contexts_of=1,
-        max_fooling="20", pay_bonus="15", ends_at="2999-05-06T07:08", description="Try *hard*.",
+        max_fooling="20", pay_bonus="1.5", ends_at="2999-05-06T07:08", description="Try *hard*.",
     )  # fmt: skip
     assert editor.post(URL + "new/", form).url == URL + "#round-2"
     made = Round.objects.get(number=2)
@@ -201,6 +201,7 @@ def test_the_next_round_is_planned(editor, nli):
         None,
         0,
     )
+    assert made.pay_bonus == 150  # typed in euros, kept in cents
     assert made.ends_at.isoformat() == "2999-05-06T07:08:00+00:00"
     assert [row.target for row in made.round_targets.all()] == list(targets)
     assert made.parents.get() == nli
@@ -260,6 +261,18 @@ def test_a_plan_changes_and_stays_fixed_after_the_opening(editor, nli):
 def test_a_budget_is_shown_in_money(editor, nli):
     Round.objects.update(max_spent=1250)
     assert "0.00 EUR of 12.50 EUR" in editor.get(URL).text
+
+
+def test_money_is_typed_in_major_units(editor, nli):
+    Round.objects.update(max_spent=1250, pay_example=5)
+    form = editor.get(URL + "1/edit/").context["form"]
+    assert (form["max_spent"].initial, form["pay_example"].initial) == ("12.50", "0.05")
+    typed = {"max_spent": "20", "pay_example": "0.15"}
+    assert editor.post(URL + "1/edit/", plan(**typed)).status_code == 302
+    nli.refresh_from_db()
+    assert (nli.max_spent, nli.pay_example, nli.pay_bonus) == (2000, 15, 0)
+    refused = editor.post(URL + "1/edit/", plan(pay_example="0.155", max_spent="999999999"))
+    assert set(refused.context["form"].errors) == {"pay_example", "max_spent"}
 
 
 def test_a_budget_that_is_reached_already_closes_the_round(editor, nli, bob):
