@@ -141,7 +141,8 @@ class Pairs:
         """Return the maximum-likelihood fit with the imaginary model, which is always finite."""
         # For each imaginary pair: half a win, half a loss, no tie.
         halves = np.tile([PRIOR_GAMES, PRIOR_GAMES, 0], (self.count + self.covariates.shape[1], 1))
-        fit = self.bounded_pairs._maximize_likelihood(np.vstack([counts, halves]), None)
+        # With many ties, its finite strengths lie beyond what tells an infinite maximum otherwise.
+        fit = self.bounded_pairs._maximize_likelihood(np.vstack([counts, halves]), None, np.inf)
         assert fit is not None  # each model has won and lost against the imaginary one
         strengths = fit.strengths[:-1]
         return Fit(strengths - strengths.mean(), fit.style, fit.tie, is_bounded=True)
@@ -157,8 +158,13 @@ class Pairs:
         losers = np.append(self.second[won], self.first[lost])
         return _find_groups(self.count, winners, losers, "strong")[0] == 1
 
-    def _maximize_likelihood(self, counts: Floats, start: Fit | None) -> Fit | None:
-        """Find the maximum likelihood by Newton's method with step halving; None if infinite."""
+    def _maximize_likelihood(
+        self, counts: Floats, start: Fit | None, limit: float = MAX_FINITE_STRENGTH
+    ) -> Fit | None:
+        """Find the maximum likelihood by Newton's method with step halving; None if infinite.
+
+        limit: a strength or tie parameter beyond it counts as infinite.
+        """
         # A point contains the strengths, the effects of style and the logarithm of a tie's weight.
         point = np.zeros(self.count + self.covariates.shape[1] + 1)
         has_ties = bool(counts[:, 2].any())
@@ -173,7 +179,7 @@ class Pairs:
                 return None
             if gain < TOLERANCE:
                 # Ties alone do not bound a lead where the weight of a tie grows with it.
-                if np.abs(point).max() > MAX_FINITE_STRENGTH:
+                if np.abs(point).max() > limit:
                     return None
                 strengths = point[: self.count] - point[: self.count].mean()
                 tie = float(point[-1]) if has_ties else None
@@ -187,7 +193,7 @@ class Pairs:
                 step /= 2
             point = point + step
             # The maximum is at infinity, which the imaginary model avoids.
-            if np.abs(point).max() > MAX_STRENGTH:
+            if np.abs(point).max() > max(limit, MAX_STRENGTH):
                 break
         return None
 

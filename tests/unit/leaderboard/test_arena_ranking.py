@@ -171,3 +171,13 @@ def test_a_lead_that_only_ties_oppose_stays_finite():
     found = rank_models(2, votes_of(rows), draws=2)
     assert found.is_bounded
     assert 0 < found.strengths[0].value < 5
+
+
+@pytest.mark.parametrize("times", [1, 84, 10_000])
+def test_a_chain_of_victories_with_ties_at_its_end_is_ranked(times):
+    """The bounded strengths may lie far apart: ties weigh the more, the fewer other pairs have."""
+    rows = [(0, 1, "left", 1), (1, 2, "left", 2), (0, 2, "left", 3), (3, 2, "tie", 4)] * times
+    found = rank_models(4, votes_of(rows), draws=2)
+    assert found.is_bounded
+    first, second, third, fourth = strengths(found)
+    assert first > second > fourth > third
