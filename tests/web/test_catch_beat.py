@@ -4,9 +4,11 @@ import pytest
 from django.core.cache import cache
 
 from annotation.models import Assignment, Example
+from core.accounts.services import get_annotator
 from tests.support.factories import scripted_target
 from tests.support.writing import NLI_PROB, URL, goal_is, open_form
 from tests.web.conftest import HTMX
+from validation.models import Validation
 
 
 def set_limits(round, **limits):
@@ -42,6 +44,19 @@ def test_only_the_first_on_a_text_is_its_first(as_alice, nli):
 
 def last_attempt():
     return f"/attempt/{Example.objects.latest('pk').uuid}/"
+
+
+def test_who_comes_back_to_votes_reads_them_first(as_alice, nli, bob):
+    submit(as_alice, nli)
+    page = as_alice.get(last_attempt()).text
+    assert page.index('class="votes"') < page.index('id="meaning"')
+    assert "autofocus" in page
+    example = Example.objects.get()
+    Validation.objects.create(
+        example=example, validator=get_annotator(bob), author=example.annotator, label="neutral"
+    )
+    # Otherwise the page would jump to a button.
+    assert "autofocus" not in as_alice.get(last_attempt()).text
 
 
 def test_a_hidden_confidence_stays_hidden(as_alice, nli):
