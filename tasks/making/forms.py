@@ -17,6 +17,7 @@ class NewTaskForm(forms.Form):
         help_text=_("Shown in the list of tasks. You can change it later."),
     )
     code = forms.CharField(
+        # Translators: noun: the short name of a task in addresses
         label=_("Code"),
         max_length=CODE_FIELD.max_length,
         validators=CODE_FIELD.validators,

@@ -34,7 +34,7 @@ class MetricForm(forms.Form):
     source = forms.CharField(
         required=False,
         strip=False,
-        label=_("Code"),
+        label=_("Python code"),
         help_text=_(
             "Python 3.11 with its standard library. Define score(gold, answer, example), which "
             "returns a number from 0 to 1. At most 20 kB."
