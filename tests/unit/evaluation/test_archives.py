@@ -332,7 +332,7 @@ def test_an_archive_of_nothing(kind, check):
 
 def test_large_tables_and_headers_are_not_read(check):
     names = {f"{n}" + "x" * 250: b"" for n in range(20_000)}
-    with pytest.raises(ArchiveRefused, match="table"):
+    with pytest.raises(ArchiveRefused, match="too many"):
         check(zip_of(names))
     with pytest.raises(ArchiveRefused, match="header"):
         check(tar_of({"a": b"", "x" * 100_000: b""}, format=tarfile.GNU_FORMAT))
