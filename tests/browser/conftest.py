@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from django.core.cache import cache
-from django.test import Client
+from django.test import Client, override_settings
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
@@ -82,13 +82,17 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _plain_static_names():
+    """Between two tests, too: a page that is being closed may ask once more."""
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    with override_settings(STORAGES={**settings.STORAGES, "staticfiles": plain}):
+        yield
+
+
 @pytest.fixture(autouse=True)
-def _fast_and_clean(settings):
-    """Plain static names; no breaker or limit left over from another test."""
-    settings.STORAGES = {
-        **settings.STORAGES,
-        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    }
+def _clean():
+    """No breaker or limit left over from another test."""
     cache.clear()
 
 
@@ -286,6 +290,10 @@ PREPARED = """all => {
     document.querySelectorAll(".table-scroll").forEach(one => { one.style.background = "none"; });
     scrollTo(0, 0);
     document.querySelectorAll(all).forEach(one => { one.open = true; });
+    // A notice that fades out would be too pale.
+    for (const one of document.getAnimations()) {
+        if (one instanceof CSSAnimation) { one.pause(); one.currentTime = 0; }
+    }
 }"""
 
 
