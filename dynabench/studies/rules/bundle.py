@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from core.files.tables import build_csv_text
 from dynabench.studies.rules.draws import count_remaining_arms
 from dynabench.studies.rules.plan import StudyPlan, compute_plan_hash, read_plan
 from dynabench.studies.rules.records import MeasuredValue, PersonRecord
@@ -35,16 +36,9 @@ def write_bundle(
             values.append((record.person, value.outcome, value.context, value.value))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         archive.writestr("plan.yaml", plan_text)
-        archive.writestr("people.csv", _format_csv(people))
-        archive.writestr("values.csv", _format_csv(values))
+        archive.writestr("people.csv", build_csv_text(people))
+        archive.writestr("values.csv", build_csv_text(values))
         archive.writestr("report.json", json.dumps(report, indent=1))
-
-
-def _format_csv(rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows as CSV. Numbers are written in full, so that they are read back unchanged."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def find_bundle_problems(file: IO[bytes]) -> list[str]:

@@ -1,10 +1,11 @@
 """Write the properties of a matrix's items as a table. Pure."""
 
-import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from core.files.tables import build_csv_text
 from evaluation.scoring.ruler.matrices import AnswerMatrix, ItemGroups
 from evaluation.scoring.ruler.response_model import fit_items
 
@@ -33,10 +34,9 @@ def write_item_table(path: Path, matrix: AnswerMatrix, groups: ItemGroups) -> No
     # The priors give a number to every item, also where the answers tell nothing.
     numbers[~properties.is_stated] = np.nan
     is_flagged = properties.flag_negative()
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for place, item in enumerate(matrix.items):
-            group = groups.names[groups.group_of[place]]
-            cells = ["" if np.isnan(number) else f"{number:.4f}" for number in numbers[place]]
-            writer.writerow([item, group, *cells, int(is_flagged[place])])
+    rows: list[Sequence[object]] = [COLUMNS]
+    for place, item in enumerate(matrix.items):
+        group = groups.names[groups.group_of[place]]
+        cells = ["" if np.isnan(number) else f"{number:.4f}" for number in numbers[place]]
+        rows.append([item, group, *cells, int(is_flagged[place])])
+    path.write_text(build_csv_text(rows), encoding="utf-8", newline="")
