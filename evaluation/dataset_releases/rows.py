@@ -176,7 +176,8 @@ class Freezer:
         self._criteria = CriteriaColumns(config, self._get_pseudonym)
         self._answer_field, self._balanced_field = config.answer_field, find_balanced_field(config)
         self._writes_corrections = config.validation.corrections or includes_imported_data
-        self._has_steps, self._policy = bool(config.validation.steps), get_policy(round)
+        # None if nobody judges steps, as in most tasks: then no row has to look for any.
+        self._step_policy = get_policy(round) if config.validation.steps else None
         self._context_names = [component.name for component in config.context]
         self._input_names = [component.name for component in config.input]
         self._metadata_names = [component.name for component in config.metadata.create]
@@ -261,7 +262,8 @@ class Freezer:
             if self._writes_corrections
             else Value("")
         )
-        chosen_steps = KeyTextTransform(STEPS_KEY, "metadata") if self._has_steps else Value("")
+        has_steps = self._step_policy is not None
+        chosen_steps = KeyTextTransform(STEPS_KEY, "metadata") if has_steps else Value("")
         step_votes: dict[int, list[Row]] = defaultdict(list)
         for example, label, verdict, validator, by_program, correction, steps in read_stored_values(
             validations.values_list(
@@ -274,7 +276,8 @@ class Freezer:
             )
         ):
             # At the place of the vote, also of one without such answers.
-            step_votes[example].append(orjson.loads(steps) if steps else {})
+            if has_steps:
+                step_votes[example].append(orjson.loads(steps) if steps else {})
             name = self._get_pseudonym("validator", validator)
             votes[example].append((label or verdict, "program" if by_program else "user", name))
             if correction:
@@ -296,6 +299,9 @@ class Freezer:
         votes, outputs = judgements.votes.get(pk, ()), judgements.outputs.get(pk, ())
         corrections = judgements.corrections.get(pk, ())
         step_votes = judgements.step_votes.get(pk, ())
+        step_rows: list[Row] = []
+        if self._step_policy is not None:
+            step_rows = make_step_rows(votes, step_votes, self._step_policy)
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
         right_answer = example.consensus__label
@@ -331,7 +337,7 @@ class Freezer:
             "corrections": corrections,
             **self._criteria.make(inputs, judgements.criteria.get(pk)),
             # In all rows, so that later versions have the column if the task stops asking.
-            "steps": make_step_rows(votes, step_votes, self._policy),
+            "steps": step_rows,
             "outcome": example.outcome,
             "model_wrong": MODEL_WRONG_BY_OUTCOME.get(example.outcome),
             **self._read_answers(outputs),
@@ -344,7 +350,7 @@ class Freezer:
             "withdrawn": False,
         }
         # By vote, as tools need them; of people without a pseudonym, `steps` can't tell.
-        if self._includes_imported_data and self._has_steps:
+        if self._includes_imported_data and self._step_policy is not None:
             row["step_votes"] = step_votes
         if self._includes_tags:
             row["tags"] = judgements.tags.get(pk, ())

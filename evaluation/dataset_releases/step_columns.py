@@ -1,6 +1,6 @@
 """The column of rows whose conversations were judged step by step. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from validation.consensus.consensus import Policy
@@ -11,7 +11,7 @@ _Vote = tuple[str, str, str | None]
 
 def make_step_rows(
     votes: Sequence[_Vote], step_votes: Sequence[StepLabels], policy: Policy
-) -> list[Mapping[str, Any]]:
+) -> list[dict[str, Any]]:
     """Return the judged steps of a conversation, in the order of its turns.
 
     votes: of each person the vote on the whole, `user` or `program`, and the person's pseudonym.
@@ -19,7 +19,7 @@ def make_step_rows(
     """
     # Only steps with votes: others were never judged, or belong to flagged examples.
     decisions = decide_steps(step_votes, policy)
-    rows: list[Mapping[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     # Keys are numbers as texts, so that 10 would come before 9.
     for key in sorted(decisions, key=int):
         judgements = []

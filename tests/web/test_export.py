@@ -61,7 +61,7 @@ def test_it_takes_as_many_queries_for_many_rows(member, bob, nli, django_assert_
     for number in range(30):
         example(nli, bob, number)
     lines(member)  # makes the key of the task's pseudonyms
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(14):
         assert len(lines(member)) == 30
 
 
