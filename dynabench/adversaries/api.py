@@ -139,14 +139,14 @@ class AdversaryList(_AdversaryAPIView, generics.ListAPIView[Adversary]):
         """Create an adversary. It asks nothing until it is started."""
         task = self.get_attacked_task()
         values = read(NewAdversarySerializer, request)
-        options = read_options(values["kind"], values.pop("options"))
+        options = read_options(task, values["kind"], values.pop("options"))
         adversary = services.create_adversary(
             task=task, actor=get_person(request), options=options, **values
         )
         return Response(AdversarySerializer(adversary).data, status.HTTP_201_CREATED)
 
 
-def read_options(kind_name: str, sent_options: dict[str, Any]) -> dict[str, Any]:
+def read_options(task: Task, kind_name: str, sent_options: dict[str, Any]) -> dict[str, Any]:
     """Return complete values of a kind's settings, with defaults for those that were not sent.
 
     Raises Invalid for an unknown kind or setting, and for a value that the page's form refuses.
@@ -157,7 +157,7 @@ def read_options(kind_name: str, sent_options: dict[str, Any]) -> dict[str, Any]
     defaults = {setting.name: setting.default for setting in kind.settings}
     if unknown_names := sorted(sent_options.keys() - defaults.keys()):
         raise Invalid(f"The kind has no setting {unknown_names[0]}.", field="options")
-    form = OptionsForm(kind, defaults | sent_options)
+    form = OptionsForm(kind, task, defaults | sent_options)
     if not form.is_valid():
         name, errors = next(iter(form.errors.items()))
         raise Invalid(f"{name}: {errors[0]}", field="options")

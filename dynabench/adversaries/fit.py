@@ -4,6 +4,7 @@ from django.utils.translation import gettext as _
 
 from core.errors import Refused
 from dynabench.adversaries.kinds.base import AdversaryKind, list_kinds
+from dynabench.adversaries.writer_services import WRITER_ADAPTER
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_read
@@ -57,6 +58,11 @@ def check_fits(task: Task, kind: AdversaryKind) -> None:
         raise Refused(
             _("This kind can't write about the task's texts. Choose another kind."), code="unfit"
         )
+    if kind.model_setting and not task.targets.filter(adapter=WRITER_ADAPTER).exists():
+        raise Refused(
+            _("This kind needs a chat model that writes. Add one under Models first."),
+            code="no_writer",
+        )
 
 
 def list_fitting_kinds(task: Task) -> list[AdversaryKind]:
@@ -69,6 +75,18 @@ def list_fitting_kinds(task: Task) -> list[AdversaryKind]:
             continue
         fitting_kinds.append(kind)
     return fitting_kinds
+
+
+def list_lacking_kinds(task: Task) -> list[tuple[AdversaryKind, str]]:
+    """Return the kinds that would fit if the task had a chat model, each with the reason."""
+    lacking_kinds = []
+    for kind in list_kinds():
+        try:
+            check_fits(task, kind)
+        except Refused as refusal:
+            if refusal.code == "no_writer":
+                lacking_kinds.append((kind, str(refusal)))
+    return lacking_kinds
 
 
 def find_unfit_reason(task: Task) -> str:

@@ -19,6 +19,8 @@ from dynabench.adversaries.models import (
     Adversary,
     AdversaryTry,
 )
+from dynabench.adversaries.writer_services import list_writers
+from tasks.models import Task
 
 MAX_OPTION_CHARS = 200_000
 """The greatest length of a setting with many lines."""
@@ -55,14 +57,14 @@ class AdversaryForm(forms.ModelForm):
 class OptionsForm(forms.Form):
     """The form for the settings of a kind."""
 
-    def __init__(self, kind: AdversaryKind, *args: Any, **kwargs: Any) -> None:
-        """Build a field for each setting of the kind."""
+    def __init__(self, kind: AdversaryKind, task: Task, *args: Any, **kwargs: Any) -> None:
+        """Build a field for each setting of the kind. task: its chat models can be chosen."""
         super().__init__(*args, **kwargs)
         for setting in kind.settings:
-            self.fields[setting.name] = _build_field(setting)
+            self.fields[setting.name] = _build_field(setting, task)
 
 
-def _build_field(setting: Setting) -> forms.Field:
+def _build_field(setting: Setting, task: Task) -> forms.Field:
     words: dict[str, Any] = {
         "label": _(setting.title),
         "help_text": _(setting.help) if setting.help else "",
@@ -72,6 +74,8 @@ def _build_field(setting: Setting) -> forms.Field:
         return forms.IntegerField(min_value=setting.low, max_value=setting.high, **words)
     if setting.kind == "flag":
         return forms.BooleanField(required=False, **words)
+    if setting.kind == "model":
+        return forms.ChoiceField(choices=[(name, name) for name in list_writers(task)], **words)
     return forms.CharField(
         required=False, max_length=MAX_OPTION_CHARS, widget=forms.Textarea({"rows": 6}), **words
     )

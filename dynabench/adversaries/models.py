@@ -118,6 +118,7 @@ class AdversaryRun(Job, Budget):
         SPENT = "spent", _("Model budget used up")
         CLOSED = "closed", _("Round closed")
         REPEATS = "repeats", _("Repeated itself")
+        UNUSABLE = "unusable", _("Wrote nothing usable")
         STOPPED = "stopped", _("Stopped by an owner")
 
     adversary = models.ForeignKey(Adversary, models.CASCADE, related_name="runs")
@@ -201,3 +202,40 @@ class AdversaryTry(models.Model):
 
     def __str__(self) -> str:
         return f"try {self.pk} of {self.run}"
+
+
+class WriterCall(models.Model):
+    """A request of a run to the language model that writes for its adversary.
+
+    The row exists before the model is asked, so that no request is sent twice.
+    """
+
+    class State(models.TextChoices):
+        ASKING = gettext_noop("asking")
+        ANSWERED = gettext_noop("answered")
+        UNUSABLE = gettext_noop("unusable")  # no text, or one in another language
+        WAITING = gettext_noop("waiting")  # the model was away, and is asked again
+        LOST = gettext_noop("lost")  # the worker died, so the reply is unknown
+
+    run = models.ForeignKey(
+        AdversaryRun, models.CASCADE, related_name="writer_calls", db_index=False
+    )
+    digest = models.CharField(
+        max_length=64, help_text="Of the request, and how often the run had sent it before."
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.ASKING)
+    reason = models.CharField(max_length=20, blank=True)
+    text = models.TextField(blank=True)
+    tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.FloatField(default=0)
+    asked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            # Found by it when a run continues.
+            models.UniqueConstraint(fields=["run", "digest"], name="writercall_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"call {self.pk} of {self.run}"

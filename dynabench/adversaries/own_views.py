@@ -12,7 +12,12 @@ from core.web.lists import list_page
 from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.adversaries import services
 from dynabench.adversaries.board import build_board
-from dynabench.adversaries.fit import can_run_adversaries, find_unfit_reason, list_fitting_kinds
+from dynabench.adversaries.fit import (
+    can_run_adversaries,
+    find_unfit_reason,
+    list_fitting_kinds,
+    list_lacking_kinds,
+)
 from dynabench.adversaries.forms import AdversaryForm, OptionsForm, TryFilter
 from dynabench.adversaries.kinds.base import KINDS
 from dynabench.adversaries.models import Adversary
@@ -35,6 +40,7 @@ def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "page": list_page(request, with_last_run(task.adversaries.all())),
         "kinds": list_fitting_kinds(task),
+        "lacking_kinds": list_lacking_kinds(task),
         "unfit_reason": find_unfit_reason(task),
         "board": build_board(task),
     }
@@ -50,7 +56,7 @@ def show_new_adversary(request: HttpRequest, code: str, kind: str) -> HttpRespon
         raise Http404
     data = request.POST if request.method == "POST" else None
     form = AdversaryForm(data, initial={"name": _(chosen_kind.title)})
-    options_form = OptionsForm(chosen_kind, data, prefix="options")
+    options_form = OptionsForm(chosen_kind, task, data, prefix="options")
     # Both are checked, so that all errors are shown at once.
     if data is not None and all([form.is_valid(), options_form.is_valid()]):
         with show_as_form_error(form), show_as_form_error(options_form):

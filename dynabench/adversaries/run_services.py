@@ -37,9 +37,10 @@ from annotation.refusals import CapReached, RoundClosed
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from core.text.words import gettext_noop
-from dynabench.adversaries.kinds.base import Attack, Probe, ProbeAnswer, Search
+from dynabench.adversaries.kinds.base import Attack, Probe, ProbeAnswer, Prompt, Search
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.adversaries.services import find_kind
+from dynabench.adversaries.writer_services import Writer, open_writer
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
@@ -49,18 +50,21 @@ from tasks.config.values import normalise_values
 from tasks.models import Context, Round, TargetModel
 from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import UNANSWERED_REASONS, EndpointError, Prediction
-from tasks.targets.spending_services import compute_price
+from tasks.targets.spending_services import SpentError, compute_price
 
 SLICE_SECONDS = 60.0
 """How long a worker works on a run before other jobs get their turn."""
 MAX_IDLE_PROBES = 200
 """A run ends after so many probes in a row that it had already made, or that nobody may write."""
+MAX_FRUITLESS_REPLIES = 20
+"""A run ends after so many replies in a row of its writing model that led to no new text."""
 POLL_SECONDS = 0.1
 FINAL_FAILURES = ("closed", "duplicate", "replaced", *UNANSWERED_REASONS)
 """Failures after which the same text is not submitted again."""
 NO_ANSWER = ProbeAnswer(is_fooled=False, chance=1.0)
 """What a search gets for a text that the models did not answer: it is no step forward."""
 NO_TEXT_MESSAGE = gettext_noop("The round has no texts. Import some, then start again.")
+NO_WRITER_MESSAGE = gettext_noop("This kind names no model that writes.")
 NO_TARGET_MESSAGE = gettext_noop("The round has no model to fool. Add one, then start again.")
 State, End = AdversaryTry.State, AdversaryRun.End
 
@@ -129,6 +133,8 @@ class RunSlice:
         self._known = self._load_tries()
         self._seen_digests: set[str] = set()
         self._idle_count = 0
+        self._writer = open_writer(run, self._adversary, self._kind.model_setting)
+        self._fruitless_count = self._empty_count = 0
         self._slice_ends_at = time.monotonic() + SLICE_SECONDS
         self._counted_until = time.monotonic()
 
@@ -186,8 +192,56 @@ class RunSlice:
         """Follow one search to its end."""
         search = attack.begin(context.fields)
         answer: ProbeAnswer | None = None
-        while probe := _advance(search, answer):
-            answer = self._answer(attack.label, probe, context)
+        while step := _advance(search, answer):
+            if isinstance(step, Prompt):
+                answer = self._consult(step)
+            else:
+                answer = self._answer(attack.label, step, context)
+
+    # Consult the writing model
+
+    def _consult(self, prompt: Prompt) -> ProbeAnswer:
+        """Return what the writing model writes, logged or new; "" if it is of no use.
+
+        Raises RunEnded if many replies in a row led to no new text.
+        """
+        if self._writer is None:
+            raise ImpossibleJob(NO_WRITER_MESSAGE)
+        digest = self._writer.find_digest(prompt)
+        text = self._writer.find_known_text(digest)
+        if text is None:
+            text = self._request_text(self._writer, digest, prompt)
+        self._fruitless_count += 1
+        self._empty_count += not text
+        if self._fruitless_count > MAX_FRUITLESS_REPLIES:
+            is_mostly_empty = 2 * self._empty_count > self._fruitless_count
+            raise RunEnded(End.UNUSABLE if is_mostly_empty else End.REPEATS)
+        return NO_ANSWER._replace(text=text)
+
+    def _request_text(self, writer: Writer, digest: str, prompt: Prompt) -> str:
+        """Have the writing model write, within the run's budget and its own. Raises RunEnded."""
+        self._check_budget()
+        with transaction.atomic():
+            self._reserve_calls(1)
+            call = writer.begin_call(digest)
+        try:
+            call = writer.finish_call(call, prompt)
+        except EndpointError as error:
+            if isinstance(error, SpentError):
+                writer.close_without_text(call, "spent", is_final=False)
+                raise RunEnded(End.SPENT) from None
+            is_text_the_cause = error.reason in UNANSWERED_REASONS
+            writer.close_without_text(call, error.reason, is_final=is_text_the_cause)
+            self._add_use()
+            if is_text_the_cause:
+                return ""
+            if error.is_permanent:
+                raise ImpossibleJob(str(error)) from None
+            _stop_without_model(error.reason, str(error), error.retry_after)
+        self._add_use(call.tokens, call.cost)
+        return call.text
+
+    # Answer probes
 
     def _answer(self, label: str, probe: Probe, context: Context) -> ProbeAnswer:
         """Return the models' answer to a probe, logged or new; submit it if it fools them."""
@@ -205,7 +259,7 @@ class RunSlice:
             if self._idle_count > MAX_IDLE_PROBES:
                 raise RunEnded(End.REPEATS)
             return self._known[digest].answer if digest in self._known else NO_ANSWER
-        self._idle_count = 0
+        self._idle_count = self._fruitless_count = self._empty_count = 0
         self._seen_digests.add(digest)
         known = self._known.get(digest)
         if known is None or known.state == State.WAITING:
@@ -241,7 +295,7 @@ class RunSlice:
         }
         with transaction.atomic():
             # The call counts before it is made: a worker that dies has still made it.
-            self._reserve_calls()
+            self._reserve_calls(len(self._entries))
             logged_try, _is_new = AdversaryTry.objects.update_or_create(
                 adversary=self._adversary, round=self._round, digest=digest, defaults=values
             )
@@ -313,7 +367,7 @@ class RunSlice:
         self._check_budget()
         own_rows = AdversaryTry.objects.filter(pk=try_pk)
         with transaction.atomic():
-            self._reserve_calls()
+            self._reserve_calls(len(self._entries))
             # Whoever finds it answered submits it, so that it is submitted once.
             if not own_rows.filter(state=State.ANSWERED).update(state=State.REPEATING):
                 return
@@ -392,12 +446,11 @@ class RunSlice:
         if time.monotonic() > self._slice_ends_at:
             raise SliceOver
 
-    def _reserve_calls(self) -> None:
-        """Count a call of each model. Takes no lock: one conditional update.
+    def _reserve_calls(self, call_count: int) -> None:
+        """Count calls that are about to be made. Takes no lock: one conditional update.
 
         Raises RunEnded if too few are left, and LeaseLost if another worker has the run.
         """
-        call_count = len(self._entries)
         own_run = AdversaryRun.objects.filter(
             pk=self._run.pk, state=AdversaryRun.State.RUNNING, lease_token=self._run.lease_token
         )
@@ -419,8 +472,8 @@ class RunSlice:
         self._counted_until = now
 
 
-def _advance(search: Search, answer: ProbeAnswer | None) -> Probe | None:
-    """Return the search's next probe; None at its end.
+def _advance(search: Search, answer: ProbeAnswer | None) -> Probe | Prompt | None:
+    """Return the search's next probe or prompt; None at its end.
 
     Raises ImpossibleJob if the adversary's own code fails: repeated, it would fail again.
     """

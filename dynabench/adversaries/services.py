@@ -21,6 +21,7 @@ from core.jobs.queue import enqueue
 from dynabench.adversaries.fit import check_fits
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, SettingError
 from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun
+from dynabench.adversaries.writer_services import list_writers
 from evaluation.isolation.queue import leases
 from evaluation.models.jobs import UNFINISHED_STATES
 from tasks.models import Round, Task
@@ -42,6 +43,8 @@ def find_kind(adversary: Adversary) -> AdversaryKind:
 
 def check_options(task: Task, kind: AdversaryKind, options: Mapping[str, Any]) -> None:
     """Check the values of a kind's settings. Raises Invalid with the setting as its field."""
+    if kind.model_setting and options[kind.model_setting] not in list_writers(task):
+        raise Invalid(_("Choose one of the task’s chat models."), field=kind.model_setting)
     try:
         # Planning reads all of them; what it plans is thrown away.
         kind.plan_attacks(options, task.config.goal_choices, Random(0))

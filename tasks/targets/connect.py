@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -126,13 +127,29 @@ def build_writer_endpoint(
     return _build_endpoint(target, (read_field,), prompt, transport, output=output, answer=answer)
 
 
+def build_prompted_endpoint(
+    target: TargetModel, fields: tuple[str, ...], *, output: str, prompt: str, seed: int
+) -> Endpoint:
+    """Return an endpoint that uses a target's chat model to write varied texts, by another prompt.
+
+    fields: what it reads. seed: replaces the target's own. Raises EndpointError with the reason
+    `misconfigured`.
+    """
+    options = {"temperature": 1, "seed": seed}
+    return _build_endpoint(
+        target, fields, prompt, None, output=output, kind=GENERATOR_KIND, own_options=options
+    )
+
+
 def _build_endpoint(
     target: TargetModel,
     fields: tuple[str, ...],
     prompt: str,
     transport: Transport | None,
+    own_options: Mapping[str, Any] = MappingProxyType({}),
     **answer: Any,
 ) -> Endpoint:
+    """Return an endpoint of a target's chat model. own_options: replace the target's."""
     model_options = _get_served_model_options(target)
     options = {}
     for name in CHAT_OPTIONS:
@@ -143,7 +160,13 @@ def _build_endpoint(
         fields=fields,
         secret=None if transport else get_secret(target),
         # Its own prompt and format do not come along, and the same text gets the same answer.
-        options={**model_options, **options, "instructions": prompt, "temperature": 0},
+        options={
+            **model_options,
+            **options,
+            "instructions": prompt,
+            "temperature": 0,
+            **own_options,
+        },
         **_get_access_settings(target, target.base_url),
         **answer,
     )

@@ -28,22 +28,38 @@ class Probe:
     is_offered: bool = True
 
 
+PROMPT_FIELDS = ("goal", "strategy", "topic", "context", "worked", "earlier")
+"""The fields of a prompt, in the order in which the writing model reads them."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A request to the language model that writes for an adversary.
+
+    fields: a text for each of PROMPT_FIELDS.
+    """
+
+    fields: Mapping[str, str]
+
+
 class ProbeAnswer(NamedTuple):
-    """What the models said about a probe.
+    """What the models said about a probe, or what the writing model wrote for a prompt.
 
     is_fooled: whether they were fooled, by the round's rule. chance: the mean probability that they
-    give to the right label (0-1); 0 or 1 if they report none.
+    give to the right label (0-1); 0 or 1 if they report none. text: what the writing model wrote;
+    "" if that is of no use, and for a probe.
     """
 
     is_fooled: bool
     chance: float
+    text: str = ""
 
 
-Search = Generator[Probe, ProbeAnswer, None]
+Search = Generator[Probe | Prompt, ProbeAnswer, None]
 """A search yields probes, and gets the models' answer to each as the value of `yield`.
 
-It must depend only on its arguments and on these answers: a run that continues repeats it with the
-stored answers.
+Kinds with a setting of the kind `model` can yield prompts, too. A search must depend only on its
+arguments and on these answers: a run that continues repeats it with the stored answers.
 """
 
 
@@ -62,13 +78,14 @@ class Attack:
 class Setting:
     """A setting of a kind, which forms and the API ask for.
 
-    lines: a text with an entry per line. default: also of settings that are left out. low, high:
-    the range of a number.
+    lines: a text with an entry per line. model: the name of one of the task's chat models, which
+    writes for the adversary. default: also of settings that are left out. low, high: the range of a
+    number.
     """
 
     name: str
     title: str
-    kind: Literal["lines", "number", "flag"]
+    kind: Literal["lines", "number", "flag", "model"]
     default: Any
     help: str = ""
     low: int = 0
@@ -110,6 +127,11 @@ class AdversaryKind:
         super().__init_subclass__(**kwargs)
         if name:
             register_member(cls, name, KINDS, noun="kind of adversary", max_chars=MAX_NAME_CHARS)
+
+    @property
+    def model_setting(self) -> str:
+        """Return the name of the setting with the model that writes; "" if the kind has none."""
+        return next((one.name for one in self.settings if one.kind == "model"), "")
 
     @abstractmethod
     def plan_attacks(
