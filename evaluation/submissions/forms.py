@@ -82,6 +82,44 @@ class CardForm(forms.Form):
         return ModelCard(**self.cleaned_data)
 
 
+# The parts in which a page shows the fields of all kinds, each with the names of its fields.
+FORM_PARTS: tuple[tuple[Words, Words, tuple[str, ...]], ...] = (
+    (
+        _("Model"),
+        _("The name on the leaderboard."),
+        ("name", "team"),
+    ),
+    (
+        _("Where it is"),
+        "",
+        (
+            "evaluation_set", "upload", "base", "source", "revision", "adapter", "secret", "model",
+            "gpus",
+        ),
+    ),
+    (
+        _("Prompt"),
+        _("What the model reads before each example."),
+        ("prompt", "instructions", "template", "shots", "shots_seed"),
+    ),
+    (
+        _("Answers"),
+        _("How the model writes, and what we measure."),
+        ("temperature", "seed", "max_tokens", "stop", "logprobs", "perturbed"),
+    ),
+    (
+        _("Cost"),
+        _("Your provider bills you, never this site."),
+        ("price_in", "price_out", "most_cost"),
+    ),
+    (
+        _("Model card"),
+        _("You can write it now or later."),
+        tuple(CardForm.base_fields),
+    ),
+)  # fmt: skip
+
+
 class SubmitForm(forms.Form):
     """A base form for submissions. Each kind has a subclass with its own fields.
 
@@ -159,6 +197,21 @@ class SubmitForm(forms.Form):
         self.fields["upload_id"] = forms.UUIDField(
             required=False, widget=forms.HiddenInput, label=_("Upload")
         )
+
+    def list_parts(self) -> list[tuple[Words, Words, list[forms.BoundField]]]:
+        """Return (title, hint, fields) of each part of the form that has fields.
+
+        Fields of no part come last, without a title.
+        """
+        rest = {bound.name: bound for bound in self.visible_fields()}
+        parts: list[tuple[Words, Words, list[forms.BoundField]]] = []
+        for title, hint, names in FORM_PARTS:
+            fields = [rest.pop(name) for name in names if name in rest]
+            if fields:
+                parts.append((title, hint, fields))
+        if rest:
+            parts.append(("", "", list(rest.values())))
+        return parts
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -42,6 +42,16 @@ def test_kinds_stand_in_groups_by_where_the_model_comes_from(as_alice, task):
     assert names == [["directory", "image", "predictions"], ["hub", "llm"], ["chat", "endpoint"]]
 
 
+@pytest.mark.parametrize("kind", ["directory", "image", "hub", "llm", "chat", "predictions"])
+def test_every_field_stands_in_a_part_with_a_title(as_alice, task, kind):
+    form = as_alice.get(URL, {"kind": kind}).context["form"]
+    parts = form.list_parts()
+    assert all(title for title, _hint, _fields in parts)
+    in_parts = [bound.name for _title, _hint, fields in parts for bound in fields]
+    assert sorted(in_parts) == sorted(bound.name for bound in form.visible_fields())
+    assert in_parts[0] == "name"
+
+
 def test_strangers_are_asked_to_sign_in_and_hidden_tasks_are_not_there(client, alice, task):
     assert client.get(URL).status_code == 302
     task.is_visible = False
