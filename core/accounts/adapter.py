@@ -44,6 +44,33 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     If a mail cannot be sent, the request fails only if the person cannot continue without the mail.
     """
 
+    error_messages: ClassVar = {
+        **DefaultAccountAdapter.error_messages,
+        "account_inactive": gettext_lazy("This account is closed."),
+        "cannot_remove_primary_email": gettext_lazy(
+            "Make another address primary before you remove this one."
+        ),
+        "duplicate_email": gettext_lazy("Your account already has this address."),
+        "email_password_mismatch": gettext_lazy(
+            "Check your email and password. They don't match an account."
+        ),
+        "email_taken": gettext_lazy("Another account already uses this address."),
+        "enter_current_password": gettext_lazy("Enter your current password."),
+        "incorrect_code": gettext_lazy("Check the code. It isn't correct."),
+        "incorrect_password": gettext_lazy("Check your password. It isn't correct."),
+        "invalid_login": gettext_lazy("We couldn't sign you in. Try again."),
+        "invalid_or_expired_key": gettext_lazy("This link has expired or is incomplete."),
+        "invalid_password_reset": gettext_lazy("This link has expired or is incomplete."),
+        "max_email_addresses": gettext_lazy("You can have at most %d email addresses."),
+        "too_many_login_attempts": gettext_lazy(
+            "Too many attempts. Wait a few minutes, then try again."
+        ),
+        "unknown_email": gettext_lazy("No account has this address."),
+        "unverified_primary_email": gettext_lazy("Confirm your primary address first."),
+        "rate_limited": gettext_lazy("Too many attempts. Wait a few minutes, then try again."),
+    }
+    """What forms say, in the site's words instead of allauth's."""
+
     def new_user(self, request: HttpRequest) -> User:
         """Return a new account that is not stored yet, with the language of the page."""
         user: User = super().new_user(request)
@@ -238,6 +265,13 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
     error_messages: ClassVar = {
         **DefaultMFAAdapter.error_messages,
+        "incorrect_code": gettext_lazy("Check the code. It isn't correct."),
+        "add_email_blocked": gettext_lazy(
+            "Turn off two-factor sign-in before you add an email address."
+        ),
+        "cannot_generate_recovery_codes": gettext_lazy(
+            "Add an authenticator app or a security key first."
+        ),
         "unverified_email": gettext_lazy(
             "Confirm your email address first. You can request a new link on your account page."
         ),

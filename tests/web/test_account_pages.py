@@ -1,16 +1,22 @@
 """The pages of an account that allauth serves and our templates show; its mails say what to do."""
 
 import re
+from pathlib import Path
 
+import allauth
 import pytest
 import time_machine
+from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.models import EmailAddress, EmailConfirmationHMAC
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.core import mail
+from django.template.loader import get_template
 from django.test import Client
 from django.utils import timezone
 
+from core.accounts.adapter import Adapter
 from core.accounts.models import confirm_address
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -212,3 +218,29 @@ def test_an_address_that_is_not_there_offers_to_sign_in(client, as_alice, db):
     assert link.startswith("/accounts/login/?next=")
     assert "nowhere" in link
     assert 'id="sign-in-here"' not in as_alice.get("/nowhere/").text
+
+
+ALLAUTH = Path(allauth.__file__).parent / "templates"
+OTHER_PAGES = re.compile(
+    r"/(base_\w+|base|trust|email_change|phone\w*|confirm_phone\w*|confirm_\w*code|login_code\w*"
+    r"|password_reset_code\w*|request_login_code|signup_by_passkey|signup_form|login"
+    r"|authentication_error|login_redirect|download|already_logged_in|warn_no_email"
+    r"|email_confirmation_signup\w*|scripts|login_script|login_extra|provider_list"
+    r"|account_(dis)?connected(_other|_updated)?|login_code_sent|phone_verif\w+)\.\w+$"
+)
+"""Templates of allauth without words, for what is switched off here, or said by our redirects."""
+
+
+@pytest.mark.parametrize("folder", ["account", "mfa", "socialaccount", "usersessions"])
+def test_every_page_and_email_about_signing_in_is_in_the_sites_words(folder):
+    for path in sorted((ALLAUTH / folder).rglob("*.*")):
+        name = path.relative_to(ALLAUTH).as_posix()
+        is_email = "/email/account_" in name
+        if is_email or name == "account/login.html" or not OTHER_PAGES.search(name):
+            assert get_template(name).origin.name.startswith(str(settings.BASE_DIR / "templates"))
+
+
+@pytest.mark.parametrize("name", ["email_password_mismatch", "too_many_login_attempts"])
+def test_errors_of_signing_in_are_in_the_sites_words(name):
+    own, theirs = Adapter.error_messages[name], DefaultAccountAdapter.error_messages[name]
+    assert str(own) != str(theirs)
