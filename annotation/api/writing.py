@@ -24,7 +24,11 @@ from annotation.api.serializers import (
     find_own_assignment,
 )
 from annotation.attempts import services
-from annotation.attempts.conversation_services import get_conversation, list_spoken_turns
+from annotation.attempts.conversation_services import (
+    get_conversation,
+    list_answered_turns,
+    list_spoken_turns,
+)
 from annotation.attempts.failures import FAILURE_MESSAGES, NO_ANSWER_MESSAGE, STATUS_BY_FAILURE
 from annotation.attempts.services import ask_targets
 from annotation.care.services import record_text_answered
@@ -130,6 +134,9 @@ def check_inputs(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict
     # By its type, because True would pass as an integer.
     if config.talk and type(turn_index := inputs.get(config.talk.name)) is int:
         inputs[config.talk.name] = _take_turns_before(assignment, config.talk.name, turn_index)
+    if config.talk and config.verdict.type == "decide":
+        turns = get_conversation(assignment).turns
+        inputs[config.talk.name] = list_answered_turns(turns)
     # The goal may be left out; another one was written for another assignment.
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
         messages = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]

@@ -33,7 +33,7 @@ from annotation.attempts.partial_answers import build_recorder, build_stream_key
 from annotation.context_picking.services import check_supported_inputs
 from annotation.models import Assignment, Conversation
 from annotation.open_round import describe_closed_round
-from annotation.refusals import CapReached, InvalidTurn, RoundClosed, StaleForm
+from annotation.refusals import CapReached, InvalidTurn, NotAllowed, RoundClosed, StaleForm
 from core.text.words import compose
 from core.web.throttles import is_used_up
 from tasks.config.components import Component
@@ -59,6 +59,17 @@ def list_spoken_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     Only these are sent to the browser.
     """
     return [turn for turn in strip_turns(turns) if turn["role"] != "system"]
+
+
+def list_answered_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return the turns before the target's last answer, in the field's format; empty without one.
+
+    This is the conversation of a decision, whose last answer is the target's output.
+    """
+    for index in range(len(turns) - 1, -1, -1):
+        if turns[index]["role"] == "assistant":
+            return list_spoken_turns(turns[:index])
+    return []
 
 
 def get_conversation(assignment: Assignment) -> Conversation:
@@ -267,8 +278,11 @@ def take_back_turn(*, assignment: Assignment, turn: int, keeps_text: bool) -> No
     """Take back a turn of the person and all later ones.
 
     keeps_text: whether to keep the turn's text for editing. A late answer to it is dropped. Locks
-    the conversation. Raises StaleForm if there is no such turn.
+    the conversation. Raises StaleForm if there is no such turn, NotAllowed in a decision.
     """
+    # What people have read of the model stays in the record of their decision.
+    if assignment.round.task.config.verdict.type == "decide":
+        raise NotAllowed(_("You can't take back a turn here. Write another one."))
     with transaction.atomic():
         conversation = _lock_conversation(get_conversation(assignment), assignment)
         turns = conversation.turns

@@ -18,6 +18,9 @@ def check_not_own_copy(
 
     Raises DuplicateExample if they resemble the author's own text on another context.
     """
+    # Two cases may make the same question to the model a good one, and the answers are choices.
+    if assignment.round.task.config.verdict.type == "decide":
+        return selectors.NearDuplicates(None, None)
     near_copies = selectors.find_near_duplicates(assignment, inputs)
     if near_copies.own_example and near_copies.own_example.context_id != assignment.context_id:
         message = _("You submitted a very similar text on %(day)s. Try a different idea.")

@@ -10,7 +10,7 @@ from annotation.verdict.marks import compute_marks_f1
 from annotation.verdict.secret import get_secret, is_secret_revealed
 from annotation.verdict.texts import contains_text, matches_pattern
 from core.text.words import compose_value, split_answer_words
-from tasks.config.verdicts import Rank, SpansF1, StringF1, VerdictRule
+from tasks.config.verdicts import ByCriteria, Decide, Rank, SpansF1, StringF1, VerdictRule
 
 Ensemble = Literal["all", "majority", "any"]
 Status = Literal["fooled", "not_fooled", "undecided", "no_model"]
@@ -113,12 +113,13 @@ def judge_outputs(
     """Return the outcome of comparing each output with `expected`, the author's inputs.
 
     language: the task's, which determines case folding. The outcome is undecided only while
-    undecided targets could still change it. Without outputs, the status is no_model. Raises
-    ValueError if a compared field is missing.
+    undecided targets could still change it. Without outputs, and for decisions, the status is
+    no_model. Raises ValueError if a compared field is missing.
     """
-    return _decide_outcome(
-        tuple(_build_verdict(expected, output, rule, language) for output in outputs), ensemble
-    )
+    verdicts = tuple(_build_verdict(expected, output, rule, language) for output in outputs)
+    if rule.type == "decide":
+        return Outcome(None, verdicts, "no_model")
+    return _decide_outcome(verdicts, ensemble)
 
 
 def resolve_outcome(outcome: Outcome, author_says_model_right: bool) -> Outcome:
@@ -163,7 +164,8 @@ def _build_verdict(
 ) -> TargetVerdict:
     if rule.type == "ask_user":
         return TargetVerdict(True if rule.marked_is_wrong else None)
-    if rule.type == "criteria":  # the author says which are met
+    # Of criteria the author says which are met, and of decisions only the person is judged.
+    if isinstance(rule, ByCriteria | Decide):
         return TargetVerdict(None)
     if rule.type == "exact_match":
         differences = (

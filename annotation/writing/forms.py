@@ -12,7 +12,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext, override
 
-from annotation.attempts.conversation_services import list_spoken_turns
+from annotation.attempts.conversation_services import list_answered_turns, list_spoken_turns
 from annotation.models import Report
 from annotation.writing import widgets
 from core.text.words import normalise_line_ends
@@ -243,6 +243,10 @@ class ExampleForm(ComponentForm):
         return build_field_name(field_name, self.assignment_id)
 
     @property
+    def _is_decision(self) -> bool:
+        return self.config.verdict.type == "decide"
+
+    @property
     def main_field(self) -> forms.BoundField:
         """Return the main input field."""
         return self[self.config.text_field]
@@ -254,6 +258,8 @@ class ExampleForm(ComponentForm):
             component
             for component in self.config.input
             if component.name != goal_field
+            # In a decision the whole conversation counts, so no answer is marked.
+            and not (component is self.config.talk and self._is_decision)
             and not (
                 component.when
                 and component.when.field == goal_field
@@ -319,11 +325,16 @@ class ExampleForm(ComponentForm):
             values[component.name] = self._convert_to_stored(component, values[component.name])
         if self.config.goal.field:
             values[self.config.goal.field] = self.drawn_goal
+        if self.config.talk and self._is_decision:
+            values[self.config.talk.name] = list_answered_turns(self.turns) or None
         filled_values = {name: value for name, value in values.items() if value is not None}
         self.inputs = normalise_values(self.config.input, filled_values)
         for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
             if name in self.fields and not self.has_error(name):
                 self.add_error(name, messages)
+            elif self._is_decision and name == self.config.text_field and self.config.talk:
+                # No field of the form is about the conversation.
+                self.add_error(None, _("Ask the model first. Then answer."))
         self._refuse_unchanged()
         return self.cleaned_data
 

@@ -170,6 +170,11 @@ class WritePage:
         return self.task.config.text_field
 
     @property
+    def is_decision(self) -> bool:
+        """Return whether the person decides about a case, with or without a model's help."""
+        return self.task.config.verdict.type == "decide"
+
+    @property
     def challenge(self) -> str | None:
         """Return the text of the offered challenge, or None."""
         offered = self.assignment.challenge if self.assignment else None
@@ -219,7 +224,8 @@ class WritePage:
             refusals=refusals,
             turns=self.conversation.turns if self.conversation else (),
         )
-        if self.task.config.get_component(self.text_field).is_media:
+        # In a decision the conversation has no field.
+        if self.is_decision or self.task.config.get_component(self.text_field).is_media:
             return form
         if self.is_on_home and self.start_prompt:
             # It tells writers to change a sentence that the home page does not show.
@@ -271,6 +277,7 @@ class WritePage:
         text_before, words, text_after = split_goal(self.task.config, self.goal)
         values: dict[str, Any] = {
             "work": self,
+            "is_decision": self.is_decision,
             "task": self.task,
             "round": self.round,
             "context": self.context,
@@ -398,7 +405,12 @@ def describe_examples_left(round: Round, written_count: int) -> str:
 
 def build_verdict_panel(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
     """Return the panel's context about the verdict on a stored example or a try-out."""
-    answers = result_panel.build_answers(example, config, outputs)
+    # The conversation has what the model said to somebody who decided.
+    answers = (
+        []
+        if config.verdict.type == "decide"
+        else result_panel.build_answers(example, config, outputs)
+    )
     fooled_count = sum(answer.fooled is True for answer in answers)
     own_chance = result_panel.find_own_chance(answers)
     first_chances = outputs[0].prob if outputs else None

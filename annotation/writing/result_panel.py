@@ -299,7 +299,7 @@ def build_heading(outcome: str, fooled_count: int, target_count: int, config: Ta
         )
     if outcome == Status.UNDECIDED:
         return _("You decide") if is_asked else _("Too close to call")
-    return _("Saved. This round has no model")
+    return _("Your answer is saved") if rule == "decide" else _("Saved. This round has no model")
 
 
 def _build_author_heading(config: TaskConfig, outcome: str) -> str:

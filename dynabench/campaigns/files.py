@@ -92,7 +92,7 @@ def list_answers(campaign: Campaign) -> Rows:
 
     Answers about the person are left out.
     """
-    questions = read_questionnaire(campaign.questions).questions
+    questions = read_questionnaire(campaign.questions).answered_fields
     names = [question.name for question in questions]
     yield ["person", *names]
     answered_places = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)

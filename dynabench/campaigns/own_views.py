@@ -347,8 +347,8 @@ def _list_answers(place: Place) -> list[tuple[str, str]]:
     """Return (question, answer) for each question that the participant answered, both as text."""
     answers = place.answers or {}
     answered_questions = []
-    for question in read_questionnaire(place.campaign.questions).questions:
-        if question.name in answers:
+    for question in read_questionnaire(place.campaign.questions).answered_fields:
+        if answers.get(question.name) is not None:
             words = question.kind.display(question, answers[question.name])
             answered_questions.append((question.title, words))
     return answered_questions

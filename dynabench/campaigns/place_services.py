@@ -34,6 +34,7 @@ from dynabench.campaigns.models import (
     Qualification,
 )
 from dynabench.campaigns.rules.pay import OWED_KINDS, DoneWork
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import (
     RESERVED_STATES,
     TAKEN_STATES,
@@ -364,7 +365,7 @@ def choose_first_state(campaign: Campaign, person: Annotator, *, is_asked: bool 
     is_asked: whether the questions are already answered.
     """
     # The questions come before the tour and the test.
-    if campaign.questions and not is_asked:
+    if not is_asked and read_questionnaire(campaign.questions).fields:
         return State.TESTING
     if campaign.tour:
         return State.TESTING
@@ -480,8 +481,18 @@ def submit_place(*, place: Place) -> Place:
             _("Your work isn't finished yet. Complete the remaining items, then submit."),
             code="unfinished",
         )
+    if lacks_closing_answers(locked_place):
+        raise Refused(_("Answer the last questions first."), code="questions")
     _end_work(locked_place, done_work)
     return locked_place
+
+
+def lacks_closing_answers(place: Place) -> bool:
+    """Return whether questions after the work are not answered yet."""
+    answers = place.answers or {}
+    # Questions that may stay open are stored without a value once they were asked.
+    after = read_questionnaire(place.campaign.questions).after
+    return any(question.name not in answers for question in after)
 
 
 def _end_work(place: Place, done_work: DoneWork) -> None:

@@ -28,7 +28,10 @@ from dynabench.campaigns.before.qualification_items import (
     draw_test_items,
     lacks_test_items,
 )
-from dynabench.campaigns.before.questionnaire_services import answer_questions
+from dynabench.campaigns.before.questionnaire_services import (
+    answer_closing_questions,
+    answer_questions,
+)
 from dynabench.campaigns.before.tour import build_tour
 from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
 from dynabench.campaigns.invitations import is_invited, read_link_key
@@ -361,6 +364,8 @@ def finish_work(request: HttpRequest, slug: str) -> HttpResponse:
     if place.state in WORKING_STATES and not may_submit(place, done_work):
         # Where no work is left, a part may be submitted.
         place_services.note_end_of_work(place, done_work)
+    elif place.state in WORKING_STATES and place_services.lacks_closing_answers(place):
+        return redirect("campaigns:questions", slug)
     with show_as_message(request):
         # The session's campaign is from now on the one that was finished.
         sign_in_participant(request, place_services.submit_place(place=place))
@@ -388,8 +393,10 @@ def send_appeal(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_questionnaire(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the questionnaire before the work, and store the answers once."""
+    """Show the questionnaire before or after the work, and store the answers once."""
     place = _find_own_place(request, slug)
+    if place.state in WORKING_STATES:
+        return _ask_closing_questions(request, place)
     if place.state != State.TESTING or place.answers is not None:
         return redirect("campaigns:progress", slug)
     questionnaire = read_questionnaire(place.campaign.questions)
@@ -404,6 +411,23 @@ def show_questionnaire(request: HttpRequest, slug: str) -> HttpResponse:
     return _render_page(request, place.campaign, "campaigns/questions.html", values, status=status)
 
 
+def _ask_closing_questions(request: HttpRequest, place: Place) -> HttpResponse:
+    """Show the questions after the work; with their answers, submit the work."""
+    slug = place.campaign.slug
+    may_answer = place_services.lacks_closing_answers(place)
+    if not may_answer or not may_submit(place, count_done_work(place)):
+        return redirect("campaigns:progress", slug)
+    questionnaire = read_questionnaire(place.campaign.questions).closing_part
+    form = QuestionnaireForm(questionnaire, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        with show_as_form_error(form):
+            answer_closing_questions(place=place, answers=form.answers)
+            sign_in_participant(request, place_services.submit_place(place=place))
+            return redirect("campaigns:progress", slug)
+    values, status = {"form": form, "is_after": True}, get_form_status(form)
+    return _render_page(request, place.campaign, "campaigns/questions.html", values, status=status)
+
+
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_test(request: HttpRequest, slug: str) -> HttpResponse:
@@ -412,7 +436,7 @@ def show_test(request: HttpRequest, slug: str) -> HttpResponse:
     if place.state != State.TESTING:
         return redirect("campaigns:progress", slug)
     # The questions come first.
-    if place.campaign.questions and place.answers is None:
+    if place.answers is None and read_questionnaire(place.campaign.questions).fields:
         return redirect("campaigns:questions", slug)
     row = qualification_services.get_qualification(place=place)
     golds = [] if row.passed_at else draw_test_items(place, row.tries)

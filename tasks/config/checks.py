@@ -28,6 +28,7 @@ from tasks.config.values import build_missing_message, find_value_errors
 from tasks.config.verdict_checks import (
     RULE_CHECKS,
     find_ask_between_errors,
+    find_decide_errors,
     list_text_names,
 )
 
@@ -288,6 +289,8 @@ def _find_verdict_errors(config: TaskConfig) -> Iterator[Finding]:
                 yield Finding(("verdict", "fields", index), message, fix)
         location = ("verdict", "fields")
         yield from find_repetitions(location, rule.fields, "a field is named twice", "name it once")
+    elif rule.type == "decide":
+        yield from find_decide_errors(config, rule)
     elif rule.type in RULE_CHECKS:
         yield from RULE_CHECKS[rule.type](config, rule)
     elif rule.type != "ask_user" and rule.field not in targets:
@@ -524,7 +527,7 @@ def _find_unfit_conversation(config: TaskConfig) -> Iterator[Finding]:
     if config.talk is None or config.target_fields == (config.talk.name,):
         return  # the latter is refused as an output
     rule, support = config.verdict.type, config.support
-    if rule not in ("ask_user", "criteria", "pattern", "secret"):
+    if rule not in ("ask_user", "criteria", "decide", "pattern", "secret"):
         message = f"in a conversation nobody writes the answer that {rule} compares"
         yield Finding(("verdict", "type"), message, "use ask_user, criteria, pattern or secret")
     for index, component in enumerate(config.context):

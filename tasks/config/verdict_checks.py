@@ -8,7 +8,7 @@ import regex
 from tasks.config.components import Component
 from tasks.config.parsing import Finding, Loc, suggest_nearest
 from tasks.config.schema import TaskConfig
-from tasks.config.verdicts import ByCriteria, Pattern, Secret, StringF1
+from tasks.config.verdicts import ByCriteria, Decide, Pattern, Secret, StringF1
 
 
 def list_text_names(components: Iterable[Component]) -> list[str]:
@@ -100,6 +100,30 @@ def _find_judging_errors(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(("validation",), message, fix)
 
 
+def find_decide_errors(config: TaskConfig, rule: Decide) -> Iterator[Finding]:
+    """Yield a finding for each setting with which no key can tell whether people were right."""
+    names = [field.name for field in config.input if field.type in DECIDED_TYPES]
+    for index, name in enumerate(rule.fields):
+        location: Loc = ("verdict", "fields", index)
+        if name not in names:
+            fix = suggest_nearest(name, names) if names else "add a multiclass field to the input"
+            yield Finding(location, f'"{name}" is no choice or number of the input', fix)
+        elif name in rule.fields[:index]:
+            yield Finding(location, "a field is named twice", "name it once")
+        elif not (field := config.get_component(name)).required or field.when is not None:
+            message = "who leaves the answer out has decided nothing"
+            yield Finding(location, message, f"remove when and required from {name}")
+    if config.goal.field is not None:
+        message = "a drawn label would tell people what to answer"
+        yield Finding(("goal", "field"), message, "remove field")
+    # Of several answers to one case, nobody could say which is the final one.
+    if config.limits.tries_per_context != 1:
+        message = "people decide once about each case"
+        yield Finding(("limits",), message, "write `tries_per_context: 1`")
+
+
+DECIDED_TYPES = ("multiclass", "number", "slider")
+"""The types of final answers: those whose values are equal or not."""
 RULE_CHECKS: Mapping[str, Callable[[TaskConfig, Any], Iterator[Finding]]] = {
     "pattern": _find_pattern_errors,
     "secret": _find_secret_errors,

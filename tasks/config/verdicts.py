@@ -129,8 +129,29 @@ class ByCriteria(ConfigPart):
     """The lowest score of an answer that is right."""
 
 
+class Decide(ConfigPart):
+    """A rule that judges the person instead of the model: their answers are compared with a key.
+
+    The key is in the context's metadata, which nobody sees who works. Examples have the outcome
+    `no_model`, and nobody votes on them.
+    """
+
+    type: Literal["decide"]
+    fields: Annotated[TupleOf[Name], Field(min_length=1)]
+    """The person's final answers."""
+
+
 VerdictRule = Annotated[
-    ExactMatch | StringF1 | Contains | Pattern | Rank | SpansF1 | Secret | AskUser | ByCriteria,
+    ExactMatch
+    | StringF1
+    | Contains
+    | Pattern
+    | Rank
+    | SpansF1
+    | Secret
+    | AskUser
+    | ByCriteria
+    | Decide,
     Field(discriminator="type"),
 ]
 

@@ -7,6 +7,9 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from annotation.models import ShownExample
+from core.errors import Refused
+from dynabench.campaigns import place_services
+from dynabench.campaigns.before.questionnaire_services import answer_closing_questions
 from dynabench.campaigns.before.tour import build_tour
 from dynabench.campaigns.jobs import renew_campaigns
 from dynabench.campaigns.models import Campaign, LedgerRow, Place, Qualification
@@ -102,6 +105,43 @@ questions:
 about:
   - {name: gender, type: multiclass, labels: [woman, {value: man, display: a man}]}
 """
+
+
+def test_questions_after_the_work_come_once_before_it_is_submitted(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    after = (
+        "after:\n  - {name: sure, type: number}\n  - {name: note, type: text, required: false}\n"
+    )
+    open_campaign(nli.task, questions=after, each=0)
+    client, _page = take_part(Campaign.objects.get())
+    url = "/c/study/questions/"
+    # Nothing comes before the work, and nobody submits without the answers.
+    assert Place.objects.get().state == "working"
+    with pytest.raises(Refused):
+        place_services.submit_place(place=Place.objects.get())
+    assert client.post("/c/study/finish/").url == url
+    assert client.get(url).status_code == 200
+    assert client.post(url, {"q-note": "Left."}).status_code == 422
+    assert Place.objects.get().answers is None
+    client.post(url, {"q-sure": "4"})
+    place = Place.objects.get()
+    assert (place.state, place.answers) == ("submitted", {"sure": 4.0, "note": None})
+    assert client.get(url).url == "/c/study/progress/"
+    with pytest.raises(Refused):
+        answer_closing_questions(place=place, answers={"sure": 1.0})
+    rows = as_alice.get("/own/nli/campaigns/study/answers.csv").text.splitlines()
+    assert rows == ["person,sure,note", f"{place.annotator.pseudonym},4,"]
+    assert as_alice.get(f"/own/nli/campaigns/study/places/{place.pk}/").status_code == 200
+
+
+def test_questions_after_the_work_wait_for_it(nli):
+    open_campaign(nli.task, questions="after: [{name: sure, type: number}]", each=1)
+    client, _page = take_part(Campaign.objects.get())
+    assert client.get("/c/study/questions/").url == "/c/study/progress/"
+    client.post("/c/study/questions/", {"q-sure": "4"})
+    with pytest.raises(Refused):
+        answer_closing_questions(place=Place.objects.get(), answers={"sure": 1.0})
+    assert Place.objects.get().answers is None
 
 
 def test_questions_come_first_and_what_is_told_of_oneself_stays_apart(nli, as_alice, alice):

@@ -22,6 +22,9 @@ def fill_queue(*, round: Round) -> int:
     Locks the round's policy. An example enters its round under the round's lock, so ids grow in the
     order in which examples become visible, and one stored id suffices.
     """
+    # A key says whether people decided rightly, so nobody judges.
+    if round.task.config.verdict.type == "decide":
+        return 0
     # Creates the row that is locked below, if the round has none yet.
     get_round_policy(round)
     judged_share = round.task.config.validation.judge_not_fooled

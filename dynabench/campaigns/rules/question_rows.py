@@ -39,6 +39,9 @@ def parse_question_rows(text: str) -> list[QuestionRow] | None:
     None if it uses options that rows cannot express. Raises ConfigError.
     """
     questionnaire = read_questionnaire(text)
+    # A row cannot say that its question comes after the work.
+    if questionnaire.after:
+        return None
     maybe_rows = [_build_row(question, is_about=False) for question in questionnaire.questions]
     maybe_rows += [_build_row(question, is_about=True) for question in questionnaire.about]
     # One question that no row can say makes the whole text one for YAML.

@@ -1,4 +1,4 @@
-"""The questions that a study asks before the work, defined as task fields. Pure."""
+"""The questions that a study asks before and after the work, defined as task fields. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -22,11 +22,23 @@ class Questionnaire(ConfigPart):
     """Questions whose answers the owner reads for each person, by pseudonym."""
     about: Questions = ()
     """Optional questions about the person. Owners only see counts of ten or more people."""
+    after: Questions = ()
+    """Questions that are asked once the work is done, with answers as those of `questions`."""
 
     @property
     def fields(self) -> tuple[Component, ...]:
-        """Return all questions, in the order in which they are shown."""
+        """Return the questions before the work, in the order in which they are shown."""
         return tuple(self.questions) + tuple(self.about)
+
+    @property
+    def answered_fields(self) -> tuple[Component, ...]:
+        """Return the questions whose answers the owner reads for each person."""
+        return tuple(self.questions) + tuple(self.after)
+
+    @property
+    def closing_part(self) -> "Questionnaire":
+        """Return a questionnaire that asks only what is asked after the work."""
+        return Questionnaire(questions=self.after)
 
 
 _questionnaire: TypeAdapter[Questionnaire] = TypeAdapter(Questionnaire)
@@ -69,7 +81,7 @@ def read_questionnaire(text: str) -> Questionnaire:
 def _find_problems(questionnaire: Questionnaire) -> Iterator[Finding]:
     """Yield the problems of a questionnaire that its schema cannot express."""
     names: set[str] = set()
-    for key in ("questions", "about"):
+    for key in ("questions", "about", "after"):
         for index, component in enumerate(getattr(questionnaire, key)):
             loc: Loc = (key, index)
             if component.name in names:
