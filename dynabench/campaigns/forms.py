@@ -1,7 +1,7 @@
 """Forms about campaigns: the owner's plan, and what people state before they begin."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -17,10 +17,13 @@ from core.web.money_input import MoneyInput
 from dynabench.campaigns.before.tour import find_named_items
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.plan import (
+    PLAN_STEPS,
     MissingPart,
     PlannedCost,
+    PlanStep,
     estimate_typed_cost,
     list_missing_parts,
+    list_plan_steps,
 )
 from dynabench.campaigns.rules.questionnaire import Questionnaire
 from dynabench.campaigns.rules.tour import list_placeholders, parse_tour
@@ -110,49 +113,6 @@ HELP_TEXTS: dict[str, Any] = {
         "You review flagged people, unless you tick the next box."
     ),
 }
-PLAN_STEPS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "work": (
-        # Translators: a step of planning a campaign: what people do
-        _("Work"),
-        ("name", "slug", "kind", "rounds", "places", "each", "minutes", "opens_at", "closes_at"),
-    ),
-    # Translators: a step of planning a campaign: who takes part
-    "people": (_("People"), ("way", "languages", "minimum_age", "requires")),
-    "consent": (_("Consent"), ("ethics", "consent", "help_text")),
-    "test": (
-        # Translators: a step of planning a campaign: what people must pass before they work
-        _("Test"),
-        (
-            *("questions", "tour", "test_items", "test_right", "test_tries", "test_hours"),
-            *("pay_test", "own_rules", "pauses_itself"),
-        ),
-    ),
-    "pay": (
-        _("Pay"),
-        (
-            *("currency", "pay_task", "pay_accepted", "pay_bonus", "hourly", "novel_bonus"),
-            *("fee_percent", "tax_percent", "budget", "machine_hour"),
-        ),
-    ),
-    "panel": (
-        # Translators: a step of planning a campaign: the company that sends people
-        _("Panel"),
-        (
-            *("completion_url", "code_done", "code_screened", "code_returned"),
-            *("study", "token", "id_days", "approval_days"),
-        ),
-    ),
-}
-"""The steps of a plan: the title and the fields of each."""
-# Each stands below the title of its step, which does not repeat what people fill in.
-STEP_HELP = {
-    "work": _("What people do, how much of it, and when."),
-    "people": _("The people who can take part, and how you recruit them."),
-    "consent": _("What people read and agree to before they begin."),
-    "test": _("What people do before the work, and how you detect careless work."),
-    "pay": _("What each person earns, and how much you spend at most."),
-    "panel": _("Fill this in only if you recruit people through a panel such as Prolific."),
-}
 MONEY_FIELDS = (
     "pay_task",
     "pay_accepted",
@@ -173,18 +133,8 @@ MIDDLE_INPUT = forms.TextInput(attrs={"class": "middle-field"})
 AGREEMENT_ERRORS = {"required": _("Tick this box to take part, or leave the study.")}
 
 
-class FormStep(NamedTuple):
-    """A step of the plan on the form. is_done: whether nothing in it is missing or wrong."""
-
-    key: str
-    title: str
-    help_text: str
-    fields: list[forms.BoundField]
-    is_done: bool
-
-
 class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form for a campaign's plan, which the services then store."""
+    """A form for one step of a campaign's plan, which the services then store."""
 
     consent = forms.CharField(
         label=_("Consent text"), max_length=20_000,
@@ -207,22 +157,34 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )  # fmt: skip
 
-    def __init__(self, *args: Any, task: Task, tasks: QuerySet[Task], **kwargs: Any) -> None:
-        """Offer the task's rounds. tasks: the tasks whose test the campaign may require."""
+    def __init__(
+        self, *args: Any, task: Task, tasks: QuerySet[Task], step: str, **kwargs: Any
+    ) -> None:
+        """Offer the fields of a step, and the task's rounds.
+
+        tasks: the tasks whose test the campaign may require. step: a key of PLAN_STEPS.
+        """
         super().__init__(*args, **kwargs)
-        self.task = task
+        self.task, self.step = task, step
         if self.instance.task_id is None:
             self.instance.task = task  # never saved: the services create the campaign
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
+        self.fields["requires"].empty_label = _("No test")  # type: ignore[attr-defined]
         for name in ("questions", "own_rules"):
             # Errors name lines, so leading empty lines must stay.
             self.fields[name].strip = False  # type: ignore[attr-defined]
         self.fields["rounds"].queryset = task.rounds.select_related("task")  # type: ignore[attr-defined]
         self.fields["rounds"].label_from_instance = _name_round  # type: ignore[attr-defined]
+        # A draft may lack its text. A text that people may have read can't be emptied.
+        self.fields["consent"].required = bool(self.initial.get("consent"))
         if task.config.kind == "arena":
             del self.fields["rounds"]
         for name in MONEY_FIELDS:
             self._use_major_units(name)
+        _title, step_fields = PLAN_STEPS[step]
+        for name in self.fields.keys() - set(step_fields):
+            del self.fields[name]
+        self.order_fields(step_fields)
 
     def _use_major_units(self, name: str) -> None:
         """Make a field accept an amount in major units of the currency, with decimals."""
@@ -240,22 +202,21 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         if amount is not None:
             self.initial[name] = format_units(amount, currency)
 
+    @cached_property
+    def steps(self) -> list[PlanStep]:
+        """Return all steps of the plan."""
+        return list_plan_steps(self.typed_campaign, self.missing_parts, self.step)
+
     @property
-    def steps(self) -> list["FormStep"]:
-        """Return the steps of the plan, each with those of its fields that the form has."""
-        missing_fields = {part.field for part in self.missing_parts}
-        steps = []
-        for key, (title, names) in PLAN_STEPS.items():
-            fields = [self[name] for name in names if name in self.fields]
-            is_done = not any(field.errors or field.name in missing_fields for field in fields)
-            steps.append(FormStep(key, str(title), str(STEP_HELP[key]), fields, is_done))
-        return steps
+    def current_step(self) -> PlanStep:
+        """Return the step that the form shows."""
+        return next(step for step in self.steps if step.name == self.step)
 
     @cached_property
     def typed_campaign(self) -> Campaign:
         """Return the campaign with the form's valid values."""
-        if self.is_bound:
-            self.full_clean()  # puts them into the instance
+        # Puts them into the instance. It cleans once, so what the services refused stays an error.
+        self.is_valid()
         return self.instance  # type: ignore[no-any-return]
 
     @cached_property
@@ -266,7 +227,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     @cached_property
     def missing_parts(self) -> list[MissingPart]:
         """Return what the plan lacks before the campaign can open."""
-        return list_missing_parts(self, self.typed_campaign)
+        return list_missing_parts(self.typed_campaign, self)
 
     class Meta:
         model = Campaign

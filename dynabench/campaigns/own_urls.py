@@ -2,14 +2,15 @@
 
 from django.urls import path
 
-from dynabench.campaigns import own_views, question_views
+from dynabench.campaigns import own_views, plan_views, question_views
 
 app_name = "own-campaigns"
 urlpatterns = [
     path("", own_views.list_campaigns, name="campaigns"),
-    path("new/", own_views.create_campaign, name="make"),
+    path("new/", plan_views.create_campaign, name="make"),
     path("<slug:slug>/", own_views.show_campaign, name="campaign"),
-    path("<slug:slug>/change/", own_views.edit_campaign, name="change"),
+    path("<slug:slug>/change/", plan_views.continue_plan, name="change"),
+    path("<slug:slug>/change/<slug:step>/", plan_views.edit_step, name="step"),
     path("<slug:slug>/questions/", question_views.edit_questions, name="questions"),
     path("<slug:slug>/state/", own_views.change_state, name="state"),
     path("<slug:slug>/invite/", own_views.invite_people, name="invite"),

@@ -1,10 +1,9 @@
-"""The task owners' pages about campaigns: plan, participants, amounts owed, and files."""
+"""The task owners' pages about campaigns: state, participants, amounts owed, and files."""
 
 from itertools import takewhile
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -28,13 +27,13 @@ from dynabench.campaigns.before.qualification_items import (
 from dynabench.campaigns.files import FILE_TITLES, FILES
 from dynabench.campaigns.findings.coverage import count_answers_by_question, measure_coverage
 from dynabench.campaigns.forms import (
-    CampaignForm,
     ExternalPaymentForm,
     InviteForm,
     OpenForm,
     PlaceForm,
 )
 from dynabench.campaigns.models import Campaign, Payment, Place
+from dynabench.campaigns.plan import estimate_cost, list_missing_parts, list_plan_steps
 from dynabench.campaigns.quality import find_quality_concerns
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import (
@@ -44,15 +43,15 @@ from dynabench.campaigns.selectors import (
     select_unfinished_payments,
 )
 from tasks.access import ALL_KINDS, find_task, require_permission
-from tasks.models import Task, TaskMember
-from tasks.permissions import OWNERS, can_own, can_read
+from tasks.models import Task
+from tasks.permissions import can_own, can_read
 
 PAGE_SIZE = 20
 
 FORMS = {"open": OpenForm, "paid": ExternalPaymentForm, "invite": InviteForm}
 
 
-def _find_owned_task(request: HttpRequest, code: str) -> Task:
+def find_owned_task(request: HttpRequest, code: str) -> Task:
     """Return the task, if the person owns it. Raises Http404 or PermissionDenied."""
     task = find_task(request, code, can_own, kinds=ALL_KINDS)
     # The pages of campaigns show what people wrote and answered.
@@ -63,82 +62,15 @@ def _find_owned_task(request: HttpRequest, code: str) -> Task:
 def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
     """Return a campaign of the task, if the person owns it. Raises Http404 or PermissionDenied."""
     return get_object_or_404(
-        _find_owned_task(request, code).campaigns.select_related("task"), slug=slug
+        find_owned_task(request, code).campaigns.select_related("task"), slug=slug
     )
-
-
-def _find_owned_tasks(request: HttpRequest) -> QuerySet[Task]:
-    """Return the tasks that the person owns; a campaign may require the test of any of them."""
-    owned_memberships = TaskMember.objects.select_effective().filter(
-        user=get_person(request), role__in=OWNERS
-    )
-    return Task.objects.filter(pk__in=owned_memberships.values("task"))
 
 
 @require_safe
 def list_campaigns(request: HttpRequest, code: str) -> HttpResponse:
     """Show all campaigns of the task."""
-    task = _find_owned_task(request, code)
+    task = find_owned_task(request, code)
     return render(request, "own/campaigns.html", {"task": task, "rows": task.campaigns.all()})
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def create_campaign(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the form for a new campaign, and create it as a draft."""
-    task = _find_owned_task(request, code)
-    form_data = request.POST if request.method == "POST" else None
-    form = CampaignForm(form_data, task=task, tasks=_find_owned_tasks(request))
-    if "estimate" in request.POST:
-        return _render_estimate(request, form)
-    if form.is_valid():
-        with show_as_form_error(form):
-            campaign = services.make_campaign(
-                task=task, actor=get_person(request), **form.cleaned_data
-            )
-            messages.success(request, _("Campaign created as a draft."))
-            return redirect("own-campaigns:campaign", code, campaign.slug)
-    return _render_form(request, {"task": task, "form": form})
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def edit_campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Show the form for a campaign's plan, and store changes.
-
-    What was already promised to participants cannot be changed.
-    """
-    campaign = find_campaign(request, code, slug)
-    newest_consent = campaign.consents.first()
-    form_data = request.POST if request.method == "POST" else None
-    initial = {"consent": ""}
-    if newest_consent:
-        initial["consent"] = newest_consent.text
-    # A form changes its instance, and the page shows the campaign as it is stored.
-    instance = Campaign.objects.get(pk=campaign.pk)
-    # The required task stays a choice, also where another owner chose it.
-    required_task = Task.objects.filter(pk=campaign.requires_id or 0)
-    options: Any = {"task": campaign.task, "tasks": _find_owned_tasks(request) | required_task}
-    form = CampaignForm(form_data, instance=instance, initial=initial, **options)
-    if "estimate" in request.POST:
-        return _render_estimate(request, form)
-    if form.is_valid():
-        with show_as_form_error(form):
-            changed_campaign = services.change_campaign(
-                campaign=campaign, actor=get_person(request), **form.cleaned_data
-            )
-            messages.success(request, _("Saved."))
-            return redirect("own-campaigns:campaign", code, changed_campaign.slug)
-    return _render_form(request, {"task": campaign.task, "campaign": campaign, "form": form})
-
-
-def _render_form(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
-    """Render the form of a campaign's plan."""
-    status = get_form_status(values["form"])
-    return render(request, "own/campaign_form.html", values, status=status)
-
-
-def _render_estimate(request: HttpRequest, form: CampaignForm) -> HttpResponse:
-    """Render the cost and the missing parts of the plan as entered so far. Stores nothing."""
-    return render(request, "own/campaign_form.html#estimate", {"form": form})
 
 
 @require_safe
@@ -151,7 +83,8 @@ def _render_campaign(
     request: HttpRequest, campaign: Campaign, invalid_form: Any = None, kind: str = ""
 ) -> HttpResponse:
     """Render a campaign's page. invalid_form: a form with errors; kind: its key in FORMS."""
-    rows = list_place_rows(campaign)
+    rows, is_draft = list_place_rows(campaign), campaign.state == Campaign.State.DRAFT
+    missing_parts = list_missing_parts(campaign) if is_draft else []
     forms = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
     if invalid_form is not None:
         forms[f"{kind}_form"] = invalid_form
@@ -174,6 +107,9 @@ def _render_campaign(
             to for to, states in services.ALLOWED_STATES_BEFORE.items() if campaign.state in states
         ],
         "golds": _count_golds(campaign),
+        "steps": list_plan_steps(campaign, missing_parts) if is_draft else (),
+        "is_ready": not missing_parts,
+        "cost": estimate_cost(campaign),
         "ran_out": sum(row.place.ran_out_at is not None for row in rows),
         "form": invalid_form,
     }

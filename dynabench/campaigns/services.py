@@ -75,26 +75,28 @@ def make_campaign(
     *,
     task: Task,
     actor: User,
-    consent: str,
-    token: str,
+    consent: str = "",
+    token: str = "",
     rounds: Collection[Round] = (),
     **plan: Any,
 ) -> Campaign:
     """Create a draft of a campaign.
 
-    consent: the consent text. token: the panel's API token, or "". rounds: the rounds in which work
-    counts; empty for all. plan: the fields to set; must include `name`, `slug` and `way`. Takes no
-    lock: slugs are unique. Raises Refused or Invalid.
+    consent: the consent text, or "" to add it before the campaign opens. token: the panel's API
+    token, or "". rounds: the rounds in which work counts; empty for all. plan: the fields to set;
+    must include `name` and `slug`. Takes no lock: slugs are unique. Raises Refused or Invalid.
     """
     check_owner(actor, task)
     # Campaigns are shown to strangers, so their names must not deceive.
     plan["name"] = check_name(plan["name"])
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("This URL name is taken. Choose another one."), field="slug")
-    _check_address(plan["way"], plan.get("completion_url", ""))
-    campaign = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
+    campaign = Campaign(task=task, sealed_token=encrypt(token), **plan)
+    _check_address(campaign.way, campaign.completion_url)
+    campaign.save(force_insert=True)
     campaign.rounds.set(_check_rounds(task, rounds))
-    _add_consent(campaign, consent)
+    if consent:
+        _add_consent(campaign, consent)
     # The audit log has every step of a campaign, as money and people are involved.
     log(actor, "campaign.made", task, campaign=campaign.slug)
     return campaign
@@ -105,34 +107,38 @@ def change_campaign(
     *,
     campaign: Campaign,
     actor: User,
-    consent: str,
-    token: str,
-    rounds: Collection[Round] = (),
+    consent: str = "",
+    token: str = "",
+    rounds: Collection[Round] | None = None,
     **plan: Any,
 ) -> Campaign:
-    """Change a campaign's plan, and log the changed fields.
+    """Change some fields of a campaign's plan, and log the changed ones.
 
     If the consent text changes, everybody must agree to the new version.
 
-    rounds: the rounds in which work counts; empty for all. plan: the fields to set; must include
-    `slug`, and all of FIXED_FIELDS once the campaign has been open. token: the panel's API token;
-    "" keeps the stored one. Locks the campaign. Raises Refused or Invalid.
+    consent: the consent text; "" keeps the stored one. rounds: the rounds in which work counts;
+    empty for all, None to keep them. plan: the fields to set. token: the panel's API token; ""
+    keeps the stored one. Locks the campaign. Raises Refused or Invalid.
     """
     locked_campaign = lock_owned_campaign(campaign, actor)
     if plan.get("name", locked_campaign.name) != locked_campaign.name:
         plan["name"] = check_name(plan["name"])
     if locked_campaign.opened_at:
         _check_promises(locked_campaign, plan)
-    if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked_campaign.pk).exists():
+    slug = plan.get("slug", locked_campaign.slug)
+    if Campaign.objects.filter(slug=slug).exclude(pk=locked_campaign.pk).exists():
         raise Invalid(_("This URL name is taken. Choose another one."), field="slug")
+    if not _takes_address(plan.get("way", locked_campaign.way)):
+        # Who changes how people come would otherwise have to empty a field of another step first.
+        plan.setdefault("completion_url", "")
     if token:
         plan["sealed_token"] = encrypt(token)
     changed_names = save_changed_fields(locked_campaign, plan)
     _check_changes(locked_campaign, set(changed_names))
-    if _choose_rounds(locked_campaign, rounds):
+    if rounds is not None and _choose_rounds(locked_campaign, rounds):
         changed_names.append("rounds")
     newest_consent = locked_campaign.consents.first()
-    if newest_consent is None or newest_consent.text != consent:
+    if consent and (newest_consent is None or newest_consent.text != consent):
         _add_consent(locked_campaign, consent)
         changed_names.append("consent")
     log(
@@ -148,7 +154,7 @@ def change_campaign(
 def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
     """Check that a plan keeps the promises made to participants. Raises Invalid."""
     for name in FIXED_FIELDS:
-        if plan[name] != getattr(campaign, name):
+        if plan.get(name, getattr(campaign, name)) != getattr(campaign, name):
             message = _(
                 "You can't change what people were promised. Create a new campaign instead."
             )
@@ -284,6 +290,8 @@ def _check_can_open(campaign: Campaign, ethics_name: str) -> None:
         )
     if not (campaign.ethics_name or ethics_name.strip()):
         raise Invalid(_("Enter your name below the ethics statement."), field="ethics_name")
+    if not campaign.consents.exists():
+        raise Invalid(_("Edit the campaign and add a consent text first."), field="ethics_name")
     if are_rounds_over(campaign):
         raise Invalid(
             _("All selected rounds have ended. Edit the campaign and select other rounds first."),
@@ -326,11 +334,16 @@ def _check_gold_items(campaign: Campaign, field: str) -> None:
 
 def _check_address(way: str, url: str, field: str = "completion_url") -> None:
     """Check that no completion URL is set unless the panel uses one. Raises Invalid."""
-    panel = WAYS[way].panel
-    # Accounts and invitations come from no panel, and Prolific's address is known.
-    if url and (panel is None or panel.done):
+    if url and not _takes_address(way):
         message = _("This kind of recruitment has no completion URL. Leave it empty.")
         raise Invalid(message, field=field)
+
+
+def _takes_address(way: str) -> bool:
+    """Return whether people who come in this way return to an address that the owner enters."""
+    panel = WAYS[way].panel
+    # Accounts and invitations come from no panel, and Prolific's address is known.
+    return panel is not None and not panel.done
 
 
 @transaction.atomic

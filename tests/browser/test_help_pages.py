@@ -32,7 +32,12 @@ def test_guides_and_own_tasks_are_readable(page, alice):
         visit(page, path)
         audit(page)
     visit(page, "/own/nli/campaigns/new/")
+    audit(page)
+    page.get_by_label("Name", exact=True).fill("A study")
+    page.locator("#id_slug").fill("study")
+    page.locator("#missing button[value=panel]").click()  # keeps what was typed
     expect(page.locator("#missing a[href='#field-code_done']")).to_be_visible()
+    page.locator(".stepper button[value=pay]").click()
     page.locator("#id_pay_task").fill("10")
     page.locator("#id_pay_task").press("Tab")  # the cost follows what is typed
     expect(page.locator("#planned-cost strong")).to_have_text(re.compile("200"))

@@ -155,7 +155,7 @@ SAME = {
     f"GET {BOARD}snapshots/<int:number>/": f"{T}leaderboard/snapshots/<int:number>/",
     f"GET {TASK}campaigns/": f"{OWN}campaigns/",
     f"GET {TASK}campaigns/<slug:slug>/": f"{OWN}campaigns/<slug:slug>/",
-    f"PATCH {TASK}campaigns/<slug:slug>/": f"POST {OWN}campaigns/<slug:slug>/change/",
+    f"PATCH {TASK}campaigns/<slug:slug>/": f"POST {OWN}campaigns/<slug:slug>/change/<slug:step>/",
 }
 """The operation, and its page: GET unless it says more."""
 

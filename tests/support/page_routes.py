@@ -39,6 +39,7 @@ def address_of(world, route):
         "tool": "doccano",
         "action": "pause",
         "slug": "study",
+        "step": "people",
         "kind": "rules" if "adversaries" in route else "ledger",
         "who": "authors",
         "uuid": ids["examples"][0],

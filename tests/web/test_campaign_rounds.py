@@ -100,7 +100,7 @@ def test_owners_choose_rounds(nli, as_alice, alice):
     second = RoundFactory(task=nli.task, number=2, state="draft")
     foreign = RoundFactory(task=TaskFactory(code="sentiment"))
     campaign = open_campaign(nli.task, state="draft", ethics="Approved.", ethics_name="Ada")
-    page = as_alice.get("/own/nli/campaigns/study/change/")
+    page = as_alice.get("/own/nli/campaigns/study/change/work/")
     assert [*page.context["form"].fields["rounds"].queryset] == [nli, second]
 
     def choose(*rounds):

@@ -280,6 +280,56 @@ def test_accounts_and_invitations(nli, as_alice, alice, django_capture_on_commit
     assert Client().get("/c/mails/").status_code == 400
 
 
+def missing_of(page):
+    """Return how much each step of a draft lacks, without those that lack nothing."""
+    steps = re.findall(r'data-step="(\w+)" data-missing="(\d+)"', page.text)
+    assert len(steps) == 6
+    return {step: int(count) for step, count in steps if count != "0"}
+
+
+def test_a_plan_may_lack_its_consent_until_it_opens(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    work = {"task": nli.task, "actor": alice, "name": "A study", "slug": "study"}
+    campaign = services.make_campaign(**work, ethics="Approved.", code_done="DONE")
+    assert missing_of(as_alice.get("/own/nli/campaigns/study/")) == {"consent": 1}
+    opening = {"campaign": campaign, "actor": alice, "state": "open", "ethics_name": "Ada"}
+    with pytest.raises(Invalid):
+        services.set_campaign_state(**opening)
+    services.change_campaign(campaign=campaign, actor=alice, consent="We keep it.")
+    services.set_campaign_state(**opening)
+    assert Campaign.objects.get().state == "open"
+
+
+def test_another_way_in_drops_the_address_that_it_does_not_use(nli, as_alice, alice):
+    TaskMember.objects.create(task=nli.task, user=alice, role="owner")
+    open_campaign(nli.task, state="draft")
+    people = {"way": "prolific", "languages": "", "minimum_age": 18, "requires": ""}
+    as_alice.post("/own/nli/campaigns/study/change/people/", people)
+    campaign = Campaign.objects.get()
+    assert (campaign.way, campaign.completion_url, campaign.code_done) == ("prolific", "", "DONE")
+
+
+def go_through_plan(client, url, plan):
+    """Create a draft in its six steps; return the address of the steps."""
+    change = f"{url}study/change/"
+
+    def leads_to(step, page, **more):
+        return client.post(f"{change}{step}/", {**plan, **more}).url == page
+
+    assert client.post(f"{url}new/", {**plan, "places": 0}).status_code == 422
+    assert client.post(f"{url}new/", plan).url == f"{change}people/"
+    assert client.get(change).url == f"{change}consent/"  # which lacks something
+    assert leads_to("people", f"{change}consent/")
+    assert leads_to("consent", f"{change}work/", go="work")
+    assert leads_to("test", f"{url}study/", go="later")
+    assert client.post(f"{change}pay/", {**plan, "currency": "€"}).status_code == 422
+    assert leads_to("pay", f"{change}panel/")
+    assert leads_to("panel", f"{url}study/")
+    assert missing_of(client.get(f"{url}study/")) == {"consent": 1}
+    assert client.get(f"{change}other/").status_code == 404
+    return change
+
+
 def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     url = "/own/nli/campaigns/"
@@ -305,17 +355,17 @@ def test_owners_plan_open_and_pay(nli, as_alice, alice, bob):
         "code_done": "DONE",
         "consent": "We keep it.",
     }
-    assert as_alice.post(f"{url}new/", {**plan, "currency": "€"}).status_code == 422
-    assert as_alice.post(f"{url}new/", plan).url == f"{url}study/"
+    change = go_through_plan(as_alice, url, plan)
     page = as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"}, follow=True)
     assert Campaign.objects.get().state == "draft"  # no ethics statement
-    as_alice.post(f"{url}study/change/", {**plan, "ethics": "Approved."})
+    as_alice.post(f"{change}consent/", {**plan, "ethics": "Approved."})
     as_alice.post(f"{url}study/state/", {"to": "open"})
     assert Campaign.objects.get().state == "draft"  # nobody's name stands under it
     as_alice.post(f"{url}study/state/", {"to": "open", "ethics_name": "Ada"})
     campaign = Campaign.objects.get()
     assert (campaign.state, campaign.ethics_name, campaign.consents.count()) == ("open", "Ada", 1)
-    assert as_alice.post(f"{url}study/change/", {**plan, "pay_task": 1}).status_code == 422
+    assert as_alice.post(f"{change}pay/", {**plan, "pay_task": 1}).status_code == 422
+    assert as_alice.post(f"{change}consent/", {**plan, "consent": ""}).status_code == 422
     client, _page = take_part(campaign)
     place = Place.objects.get()
     answered(example := write(nli, place.annotator.user))
@@ -375,7 +425,7 @@ def test_a_budget_that_pays_nobody_opens_nothing(nli, as_alice, alice):
     assert 'id="budget-covers" data-paid="1"' in page.text  # said before it is opened
     assert 'data-copy="key"' in page.text
     assert api.patch(url, told, format="json").data["numbers"]["people_paid"] == 1
-    assert "<code>about</code>" in as_alice.get("/own/nli/campaigns/study/change/").text
+    assert "<code>about</code>" in as_alice.get("/own/nli/campaigns/study/change/test/").text
 
 
 def test_frames_are_mechanical_turks_alone(nli):

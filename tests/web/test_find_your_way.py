@@ -84,7 +84,7 @@ WAYS = (
         OWN,
         (f"{OWN}campaigns/", f"{OWN}campaigns/new/"),
         "own-campaigns:make",
-        'name="pay_task"',
+        'value="pay"',
     ),
     Way("stop mails", READER, "/account/", ("/me/news/",), "news", 'method="post"'),
     Way("keys", VISITOR, "/", ("/help/",), "help", "<kbd>"),
