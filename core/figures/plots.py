@@ -166,6 +166,8 @@ def build_column_scene(
     # The scale is that of the totals: a part can only be shorter.
     totals = [sum(part.counts[n] for part in parts) for n in range(len(labels))]
     top = compute_axis_top({"": [Point("", total) for total in totals]})
+    # The middle of the axis has a label, and there is no half of a thing that is counted.
+    top = max(top, 2)
     shapes: list[Shape] = list(_draw_frame(top, "{:,.6g}".format))
     middles = [100 * (n + 0.5) / len(labels) for n in range(len(labels))]
     shapes += _label_points(middles, labels)

@@ -22,6 +22,7 @@ from core.accounts.services import get_annotator
 from core.web.htmx import get_form_status, is_htmx_partial, render_page
 from core.web.lists import select_rows_after
 from core.web.refusals import show_as_message
+from dynabench.cards import TaskCard, build_cards, remove_unjudgeable_counts
 from dynabench.catches.confirmation import CARD_LIFETIME, find_confirmed_catch
 from dynabench.catches.selectors import list_shared_catches, shorten_text
 from dynabench.catches.standing import find_standing_catches
@@ -44,6 +45,8 @@ from leaderboard.people.activity import count_weeks
 from leaderboard.people.services import set_weekly_goal
 from leaderboard.people.standings import may_use_rankings
 from tasks.models import Task
+from tasks.permissions import load_tasks_with_roles
+from tasks.selectors import find_visible_tasks
 from validation.discussion.services import select_unseen_mentions
 from validation.judging.assignments import list_assignments
 from validation.rewards.scores import compute_agreement_by_task, list_tasks
@@ -52,6 +55,8 @@ TEMPLATE_NAME = "me/work.html"
 MAX_VISIT_PAUSE, VISIT_WRITE_INTERVAL = timedelta(minutes=30), timedelta(minutes=5)
 FIRST_VISIT_LOOK_BACK_TIME = timedelta(days=7)
 """How far back the first visit in a session looks for decisions."""
+MAX_FIRST_TASKS = 3
+"""The maximum number of tasks offered to somebody who has not written yet."""
 MAX_SHARED_CATCHES = 50
 """The maximum number of shared catches that the page lists."""
 
@@ -91,6 +96,7 @@ def _render_page(
     is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
     values = {
         **_list_own_examples(request, annotator, tasks),
+        "start": [] if tasks else _list_first_tasks(request),
         "has_begun": bool(tasks),
         "news": list_decided_examples(annotator, _find_last_visit(request)),
         "today": summarise_today(annotator, {line.task.pk: line.points for line in judged_tasks}),
@@ -111,6 +117,14 @@ def _render_page(
         "goal_form": form or GoalForm(initial=initial_goal),
     }
     return render(request, TEMPLATE_NAME, values, status=get_form_status(form))
+
+
+def _list_first_tasks(request: HttpRequest) -> list[TaskCard]:
+    """Return the cards of open tasks without upsetting content, at most MAX_FIRST_TASKS."""
+    person = get_person(request)
+    tasks = load_tasks_with_roles(find_visible_tasks(person), person)
+    cards = [card for card in build_cards(tasks) if card.is_open and not card.task.is_sensitive]
+    return remove_unjudgeable_counts(person, cards[:MAX_FIRST_TASKS])
 
 
 def _find_last_visit(request: HttpRequest) -> datetime:

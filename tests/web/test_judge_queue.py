@@ -21,6 +21,7 @@ from validation.consensus.sampling import is_in_share
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import queue as selectors
 from validation.judging.queue import FreePlace, find_next_place, read_round_numbers
+from validation.judging.queue_services import fill_queue
 from validation.judging.services import lease_next
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
 
@@ -153,3 +154,18 @@ def test_two_tabs_of_a_person_take_one_place(alice, nli, bob, monkeypatch):
     )
     assert lease_next(validator=person, task=nli.task) == first
     assert QueueItem.objects.get().free == free
+
+
+def test_an_example_is_offered_nowhere_while_its_author_is_asked(alice, nli, bob):
+    """For an hour the queue hands it out to nobody, and no page counts it."""
+    annotator = get_annotator(alice)
+    example = write(nli, bob, outcome="undecided")
+    assert not selectors.count_unqueued_examples(annotator, [nli.task_id])
+    fill_queue(round=nli)
+    assert lease_next(validator=annotator, task=nli.task) is None
+    assert not selectors.count_queued_examples([nli.pk])
+    assert not selectors.find_tasks_with_places(annotator, [nli.task_id])
+    Example.objects.update(created_at=timezone.now() - selectors.AUTHOR_TIME)
+    assert selectors.count_queued_examples([nli.pk])[nli.pk] == 1
+    assert selectors.find_tasks_with_places(annotator, [nli.task_id]) == {nli.task_id}
+    assert lease_next(validator=annotator, task=nli.task).example_id == example.pk

@@ -467,3 +467,14 @@ def test_a_week_is_counted_alike_at_once_and_among_others(
             found = count_work_of_week(me, tasks, week)
         assert found == (by_week.get(week, 0), read_goals(me))
     assert count_work_of_week(me, [nli.task.pk], week)[0] == 2  # one written, one judged
+
+
+def test_before_the_first_example_open_tasks_are_offered(as_alice, alice, nli, hate):
+    """Not those whose texts may upset; afterwards there is one's own work instead."""
+    page = as_alice.get(URL)
+    assert [card.task.code for card in page.context["start"]] == ["nli"]
+    assert 'id="start"' in page.text
+    write(nli, alice)
+    page = as_alice.get(URL)
+    assert not page.context["start"]
+    assert 'id="start"' not in page.text

@@ -406,16 +406,24 @@ def _select_places(validator: Annotator) -> QuerySet[QueueItem]:
         # Examples that the person saw with their labels can no longer be judged blindly.
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
         ~Q(author=validator),
+        _build_askable_condition(),
         round__state__in=JUDGED_ROUND_STATES,
         example__retracted_at__isnull=True,
         still_needed__gt=0,  # in the index
     )
 
 
+def _build_askable_condition() -> Q:
+    """Return the condition that an item's author has decided the verdict, or had time to."""
+    asked_until = timezone.now() - AUTHOR_TIME
+    return ~Q(example__outcome=Example.Outcome.UNDECIDED, example__created_at__gte=asked_until)
+
+
 def count_queued_examples(rounds: Collection[int]) -> Counter[int]:
     """Count the queued examples that need votes, by round id. One query."""
     items = QueueItem.objects.filter(round__in=rounds, still_needed__gt=0).order_by()
-    usable_items = items.filter(example__retracted_at__isnull=True)
+    # As the queue: else pages would offer what it does not hand out yet.
+    usable_items = items.filter(_build_askable_condition(), example__retracted_at__isnull=True)
     return Counter(dict(usable_items.values_list("round").annotate(Count("pk"))))
 
 
@@ -429,8 +437,10 @@ def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Cou
     # Without a round there is no share to draw by.
     if not round_by_id:
         return Counter()
+    asked_until = timezone.now() - AUTHOR_TIME
     examples = Example.objects.filter(
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
+        ~Q(outcome=Example.Outcome.UNDECIDED, created_at__gte=asked_until),
         round__in=round_by_id,
     ).exclude(annotator=validator)
     # Not all of them: pages only say that there is work, and a new import may have a million rows.
