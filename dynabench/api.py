@@ -127,6 +127,7 @@ urlpatterns = [
     path("", include("dynabench.adversaries.api")),
     path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.catches.api")),
+    path("", include("dynabench.failures.api")),
     path("", include("dynabench.communities.own_api")),
     path("", include("dynabench.communities.api")),
     path("", include("dynabench.manage.api")),

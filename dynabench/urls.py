@@ -62,6 +62,7 @@ urlpatterns = [
     path("manage/", my_tasks.show_my_tasks, name="manage"),
     path("own/<slug:code>/campaigns/", include("dynabench.campaigns.own_urls")),
     path("own/<slug:code>/adversaries/", include("dynabench.adversaries.own_urls")),
+    path("own/<slug:code>/weak-spots/", include("dynabench.failures.own_urls")),
     path("own/<slug:code>/studies/", include("dynabench.studies.own_urls")),
     path("own/<slug:code>/", include("dynabench.manage.urls")),
     path("c/<slug:slug>/", include("dynabench.campaigns.urls")),

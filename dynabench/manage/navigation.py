@@ -44,6 +44,7 @@ PAGE_PERMISSIONS: Mapping[str, PermissionCheck] = {
     "own:second-opinion": can_review,
     # It shows what votes would decide, so a blind owner may not see it.
     "own:policy": lambda user, task: can_edit(user, task) and can_read(user, task),
+    "own-failures:weak-spots": can_read,
     "evaluation:export": can_read,
     "evaluation:trainings": can_edit,
     "evaluation:sets": can_edit,
@@ -214,6 +215,13 @@ SIDE_GROUPS = (
             SidePage("leaderboard:arena", _("Ranking"), (), _is_arena),
             SidePage("own:arena-judges", _("LLM judges"), ("own:arena-judge*",), _is_arena),
             SidePage("own:results", _("Results")),
+            SidePage(
+                "own-failures:weak-spots",
+                # Translators: kinds of texts on which a model errs more often
+                _("Weak spots"),
+                ("own-failures:*",),
+                _has_models,
+            ),
             SidePage(
                 "evaluation:sets",
                 _("Test sets"),

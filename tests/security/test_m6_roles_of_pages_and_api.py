@@ -126,6 +126,7 @@ SAME = {
     f"POST {TASK}models/": f"{T}submit/",
     f"POST {TASK}models/estimate/": f"{T}submit/",
     f"GET {TASK}llm-judges/": f"{OWN}llm-judges/",
+    f"GET {TASK}weak-spots/": f"{OWN}weak-spots/",
     f"GET {TASK}adversaries/": f"{OWN}adversaries/",
     f"POST {TASK}adversaries/": f"POST {OWN}adversaries/new/<slug:kind>/",
     f"GET {TASK}adversaries/<int:pk>/": f"{OWN}adversaries/<int:pk>/",

@@ -118,7 +118,9 @@ def compute_wilson_interval(
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
-def compute_rate(successes: float, n: int, empty_reason: str = EMPTY_REASON) -> Rate | Undefined:
+def compute_rate(
+    successes: float, n: int, empty_reason: str = EMPTY_REASON, confidence: float = 0.95
+) -> Rate | Undefined:
     """Return a share of independent cases with Wilson's interval.
 
     Parameters
@@ -129,14 +131,19 @@ def compute_rate(successes: float, n: int, empty_reason: str = EMPTY_REASON) -> 
         The number of cases.
     empty_reason
         Why the share is undefined for n = 0.
+    confidence
+        The confidence level of the interval (0-1).
     """
     if n == 0:
         return Undefined(empty_reason)
-    return Rate(successes / n, *compute_wilson_interval(successes, n), n, "wilson")
+    interval = compute_wilson_interval(successes, n, confidence)
+    return Rate(successes / n, *interval, n, "wilson")
 
 
 def compute_clustered_rate(
-    clusters: Iterable[tuple[float, int]], empty_reason: str = EMPTY_REASON
+    clusters: Iterable[tuple[float, int]],
+    empty_reason: str = EMPTY_REASON,
+    confidence: float = 0.95,
 ) -> Rate | Undefined:
     """Return a share over clusters whose cases may depend on one another.
 
@@ -147,6 +154,8 @@ def compute_clustered_rate(
         author is a cluster of its own. Successes may be sums of shares.
     empty_reason
         Why the share is undefined without cases.
+    confidence
+        The confidence level of the interval (0-1).
 
     Notes
     -----
@@ -157,14 +166,15 @@ def compute_clustered_rate(
     successes, total = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
     # A single case in each cluster: they are independent.
     if len(pairs) == total:
-        return compute_rate(successes, total, empty_reason)
+        return compute_rate(successes, total, empty_reason, confidence)
     share = successes / total
     count = _count_effective_clusters(pairs)
+    student_quantile = compute_student_quantile(_compute_degrees_of_freedom(count), confidence)
+    normal_quantile = NormalDist().inv_cdf((1 + confidence) / 2)
     effective = (
-        _compute_effective_n(pairs, share, total, count)
-        * (NORMAL_QUANTILE / compute_student_quantile(_compute_degrees_of_freedom(count))) ** 2
+        _compute_effective_n(pairs, share, total, count) * (normal_quantile / student_quantile) ** 2
     )
-    low, high = compute_clopper_pearson_interval(share * effective, effective)
+    low, high = compute_clopper_pearson_interval(share * effective, effective, confidence)
     return Rate(share, low, high, total, "korn-graubard", len(pairs))
 
 
@@ -191,8 +201,10 @@ def compute_share_by_author(
     return compute_clustered_rate([*unknown_authors, *counts_by_author.values()], empty_reason)
 
 
-def compute_clopper_pearson_interval(successes: float, n: float) -> tuple[float, float]:
-    """Return the exact 95% binomial interval of a share; both arguments may be fractions.
+def compute_clopper_pearson_interval(
+    successes: float, n: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return the exact binomial interval of a share; both counts may be fractions.
 
     Clopper and Pearson 1934.
     """
@@ -200,9 +212,10 @@ def compute_clopper_pearson_interval(successes: float, n: float) -> tuple[float,
     from scipy.special import betaincinv
 
     failures = n - successes
+    upper_point = (1 + confidence) / 2
     # The function is undefined at 0 and n, where the interval ends.
-    low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
-    return low, float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
+    low = float(betaincinv(successes, failures + 1, 1 - upper_point)) if successes else 0.0
+    return low, float(betaincinv(successes + 1, failures, upper_point)) if failures else 1.0
 
 
 def _compute_effective_n(
@@ -243,11 +256,11 @@ class Ratio(NamedTuple):
         return compute_student_quantile(self.degrees_of_freedom) * self.standard_error
 
 
-def compute_student_quantile(degrees_of_freedom: float) -> float:
-    """Return the 97.5 % point of Student's t."""
+def compute_student_quantile(degrees_of_freedom: float, confidence: float = 0.95) -> float:
+    """Return the point of Student's t that ends a two-sided interval, by default the 97.5 % one."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees_of_freedom, 0.975))
+    return float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
 
 
 def compute_clustered_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
