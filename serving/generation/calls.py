@@ -1,7 +1,7 @@
 """Requests that force the model to call a function with one of few possible arguments. Pure.
 
 Clients request structured output in this form. The model chooses only the arguments, never whether
-to call a function or which one.
+to call a function or which one. So servers that parse no calls do: they answer with a text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,23 +26,26 @@ class ForcedCall:
 def find_forced_call(tools: Sequence[Any], choice: Any) -> ForcedCall | None:
     """Return the call of which the answer must consist; None if the answer is a text.
 
-    tools, choice: OpenAI's `tools` and `tool_choice`. Raises BadRequestError, which names the
-    parameter, unless a single function is forced.
+    tools, choice: OpenAI's `tools` and `tool_choice`. Where the model may choose (`auto`, which is
+    the default), it answers with a text: it never calls anything by itself. Raises BadRequestError,
+    which names the parameter, for a call that can't be forced.
     """
     if choice == "none" or not tools:
         if choice not in (None, "none", "auto"):
             raise build_wrong_field_error("tool_choice", "needs a function in tools.")
         return None
-    if choice in (None, "auto"):
-        raise build_wrong_field_error(
-            "tools",
-            "are served only where tool_choice names the function to call. "
-            'Send tool_choice "none" for a text.',
-        )
     # All tools are checked, also those that are not called.
     functions = [_read_function(tool, f"tools.{number}") for number, tool in enumerate(tools)]
+    if choice in (None, "auto"):
+        return None
     names = [function["name"] for function in functions]
-    name = names[0] if choice == "required" and len(names) == 1 else _get_chosen_name(choice)
+    if choice == "required" and len(names) > 1:
+        raise build_wrong_field_error(
+            "tool_choice",
+            "is required, but this model can't choose among several functions. Name one of them, "
+            "or send auto.",
+        )
+    name = names[0] if choice == "required" else _get_chosen_name(choice)
     if names.count(name) != 1:
         raise build_wrong_field_error("tool_choice", "must name one of the functions in tools.")
     number = names.index(name)

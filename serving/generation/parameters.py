@@ -98,7 +98,8 @@ def _has_no_effect(name: str, value: Any, body: Mapping[str, Any]) -> bool:
     """Return whether an unsupported parameter with this value would not change the answer."""
     if name in NEUTRAL_PARAMETERS or value in ([], {}):
         return True
-    if name == "functions" and body.get("function_call") == "none":
+    # As with tools: the model calls nothing by itself.
+    if name == "functions" and body.get("function_call") in (None, "none", "auto"):
         return True
     return any(
         _is_same_value(value, neutral_value) for neutral_value in NEUTRAL_VALUES.get(name, ())

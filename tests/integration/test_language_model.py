@@ -228,6 +228,40 @@ def test_responses_give_a_choice_or_a_call(client: openai.OpenAI) -> None:
     assert streamed.arguments == call.arguments
 
 
+@pytest.mark.parametrize("choice", ["auto", "none", openai.omit])
+def test_a_model_that_calls_nothing_answers(client: openai.OpenAI, choice: Any) -> None:
+    function = {"name": "look_up", "parameters": {"type": "object", "properties": {}}}
+    asked = {"model": "smol", "messages": CAPITAL, "tool_choice": choice}
+    asked["tools"] = [{"type": "function", "function": function}]
+    first = client.chat.completions.create(**asked).choices[0]
+    assert (first.finish_reason, first.message.tool_calls) == ("stop", None)
+    chunks = client.chat.completions.create(**asked, stream=True)
+    pieces = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert "".join(piece.content or "" for piece in pieces) == first.message.content
+    assert not any(piece.tool_calls for piece in pieces)
+    asked = {"model": "smol", "input": CAPITAL, "tool_choice": choice}
+    asked["tools"] = [{"type": "function", **function}]
+    response = client.responses.create(**asked)
+    assert [item.type for item in response.output] == ["message"]
+    with client.responses.stream(**asked) as stream:
+        list(stream)
+        assert stream.get_final_response().output_text == response.output_text
+    # Nothing else is asked by the same words without tools.
+    assert client.chat.completions.create(model="smol", messages=CAPITAL).choices[0] == first
+
+
+def test_a_call_that_cannot_be_forced_is_refused(client: openai.OpenAI) -> None:
+    free = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    function = {"type": "function", "function": {"name": "look_up", "parameters": free}}
+    other = {"type": "function", "function": {"name": "other", "parameters": free}}
+    for tools, param in (([function], "tools.0.function.parameters"), ([function, other], "tool_")):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.chat.completions.create(
+                model="smol", messages=CAPITAL, tools=tools, tool_choice="required"
+            )
+        assert caught.value.param.startswith(param)
+
+
 def test_a_result_goes_back_as_the_sdk_has_it(client: openai.OpenAI) -> None:
     tool = {
         "type": "function", "name": "look_up",

@@ -40,15 +40,18 @@ def test_a_forced_function_is_a_choice(tools: list[Any], choice: Any) -> None:
 
 
 @pytest.mark.parametrize("choice", [None, "none", "auto"])
-def test_nothing_is_called_where_nothing_is_offered(choice: object) -> None:
-    assert find_forced_call([], choice) is None
+@pytest.mark.parametrize("tools", [[], [tool()], [tool("a"), tool("b", parameters=None)]])
+def test_nothing_is_called_where_nothing_has_to_be(tools: list[Any], choice: object) -> None:
+    asked = read_request(ChatRequest, CHAT | {"tools": tools, "tool_choice": choice})
+    assert asked.call is None
+    assert asked.build_sampling().choices == ()
 
 
 @pytest.mark.parametrize(
     ("tools", "choice", "place"),
     [
-        ([tool()], None, "tools"),
-        ([tool()], "auto", "tools"),
+        ([{"type": "custom", "custom": {"name": "x"}}], "auto", "tools.0.type"),
+        ([{"type": "function", "function": {}}], None, "tools.0.function.name"),
         ([], "required", "tool_choice"),
         ([], NAMED, "tool_choice"),
         ([tool("a"), tool("b")], "required", "tool_choice"),
