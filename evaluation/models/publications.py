@@ -23,7 +23,7 @@ class Publication(models.Model):
     doi = models.CharField(max_length=100, blank=True)  # Zenodo: reserved with the draft
     url = models.CharField(max_length=300, blank=True)
     started_at = models.DateTimeField(db_default=Now(), editable=False)
-    # Until then, one process works on it, and others refuse to.
+    # Until then, one process works on it, and others refuse to. It renews this while it works.
     leased_until = models.DateTimeField(null=True, editable=False)
     published_at = models.DateTimeField(null=True, editable=False)
 

@@ -4,6 +4,7 @@
 
 import hashlib
 import json
+import time
 from datetime import timedelta
 from io import StringIO
 
@@ -13,7 +14,10 @@ from django.utils import timezone
 from huggingface_hub import constants
 
 from annotation.moderation import withdraw_example
+from core.errors import Refused
+from evaluation.dataset_releases.publishing import services
 from evaluation.dataset_releases.publishing.services import claim_publication
+from evaluation.dataset_releases.publishing.zenodo import Zenodo
 from evaluation.models import Publication
 from tasks.models import Task
 from tests.support.hub_uploads import hub_server
@@ -147,11 +151,50 @@ def test_two_at_once_do_not_publish_twice(closed, zenodo):
     with pytest.raises(CommandError):
         publish()
     assert not zenodo.records
-    # The other one died: its lease ends.
+    # The other one was killed: it is resumed once it has been silent for a minute.
+    assert publication.leased_until - timezone.now() <= timedelta(minutes=1)
     past = timezone.now() - timedelta(seconds=1)
     Publication.objects.filter(pk=publication.pk).update(leased_until=past)
     publish()
     assert len(zenodo.records) == 1
+
+
+def test_a_slow_upload_keeps_its_lease(closed, zenodo, monkeypatch):
+    released(closed)
+    monkeypatch.setattr(services, "LEASE", timedelta(seconds=2))
+    monkeypatch.setattr(services, "RENEWAL", timedelta(0))
+    refusals = []
+
+    def upload(self, draft, name, content, send=Zenodo.upload):
+        if name == "SHA256SUMS":
+            time.sleep(5)
+        return send(self, draft, name, content)
+
+    def keep(publication, renew=services.keep_lease):
+        renew(publication)
+        with pytest.raises(Refused) as refused:
+            claim_publication(publication.dataset, Publication.Place.ZENODO)
+        refusals.append(refused)
+
+    monkeypatch.setattr(Zenodo, "upload", upload)
+    monkeypatch.setattr(services, "keep_lease", keep)
+    publish()
+    assert len(refusals) > 4
+    assert len(zenodo.records) == 1
+
+
+def test_who_was_silent_for_too_long_publishes_nothing(closed, zenodo):
+    dataset = released(closed)
+    silent = claim_publication(dataset, Publication.Place.ZENODO)
+    past = timezone.now() - timedelta(seconds=1)
+    Publication.objects.update(leased_until=past)
+    other = claim_publication(dataset, Publication.Place.ZENODO)
+    for act in (services.store_progress, lambda row: services.finish_publication(row, url="x")):
+        with pytest.raises(Refused):
+            act(silent)
+    services.end_work(silent)
+    kept = Publication.objects.get()
+    assert (kept.leased_until, kept.published_at) == (other.leased_until, None)
 
 
 @pytest.mark.parametrize("to", ["zenodo", "hub"])

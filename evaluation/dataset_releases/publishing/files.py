@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.files.whole import write_whole
+from evaluation.contract import BeatCallback
 from evaluation.dataset_releases.cards import make_bibtex
 from evaluation.dataset_releases.files import compute_digest
 from evaluation.dataset_releases.stored_files import BLOCK_BYTES, open_checked_file
+from evaluation.heartbeat import skip_beat
 from evaluation.models import Dataset, DatasetFile
 
 SUMS_FILE = "SHA256SUMS"
@@ -21,10 +23,11 @@ def list_public_files(dataset: Dataset) -> list[DatasetFile]:
     return list(dataset.files.filter(is_public=True).select_related("dataset"))
 
 
-def write_release_file(file: DatasetFile, path: Path) -> bool:
+def write_release_file(file: DatasetFile, path: Path, beat: BeatCallback = skip_beat) -> bool:
     """Write a file unless it is there already; return whether it was written.
 
-    The file gets its name only once its bytes have the digest of the release. Raises OSError.
+    The file gets its name only once its bytes have the digest of the release. Calls `beat` at each
+    block. Raises OSError, and the exceptions of `beat`.
     """
     # Digests instead of times, because a copied folder has other times.
     if path.exists() and compute_digest(path) == file.sha256:
@@ -32,6 +35,7 @@ def write_release_file(file: DatasetFile, path: Path) -> bool:
     with write_whole(path) as unfinished_path:
         with open_checked_file(file) as source, unfinished_path.open("wb") as target:
             while block := source.read(BLOCK_BYTES):
+                beat()
                 target.write(block)
         # Read again from the disk, which may have stored something else than was written.
         if compute_digest(unfinished_path) != file.sha256:
@@ -39,14 +43,17 @@ def write_release_file(file: DatasetFile, path: Path) -> bool:
     return True
 
 
-def write_cited_release(dataset: Dataset, folder: Path, doi: str) -> Sequence[Path]:
+def write_cited_release(
+    dataset: Dataset, folder: Path, doi: str, beat: BeatCallback = skip_beat
+) -> Sequence[Path]:
     """Write the public files into an empty folder, and return them in order of their names.
 
     With a DOI, the dataset card and the Croissant metadata cite it, and SHA256SUMS has the digests
-    of these two as they are published. All other files are those of the release. Raises OSError.
+    of these two as they are published. All other files are those of the release. Calls `beat` at
+    each block. Raises OSError, and the exceptions of `beat`.
     """
     for file in list_public_files(dataset):
-        write_release_file(file, folder / file.name)
+        write_release_file(file, folder / file.name, beat)
     if doi:
         _cite(dataset, folder, doi)
     return sorted(folder.iterdir())

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +12,8 @@ from evaluation.dataset_releases.publishing.services import (
     claim_publication,
     end_work,
     finish_publication,
+    keep_lease,
+    send_patiently,
 )
 from evaluation.models import Dataset, Publication
 
@@ -38,19 +41,23 @@ def publish_to_hub(
     publication = claim_publication(dataset, Publication.Place.HUB, repository)
     hub = HfApi(endpoint=endpoint, token=token)
     try:
-        hub.create_repo(repository, repo_type="dataset", exist_ok=True)
+        send = partial(send_patiently, publication)
+        send(lambda: hub.create_repo(repository, repo_type="dataset", exist_ok=True))
         with TemporaryDirectory() as scratch:
-            paths = write_cited_release(dataset, Path(scratch), find_doi(dataset))
+            keep = partial(keep_lease, publication)
+            paths = write_cited_release(dataset, Path(scratch), find_doi(dataset), keep)
             operations = [CommitOperationAdd(path.name, path) for path in paths]
             report(f"Uploading {len(operations)} files …")
-            hub.create_commit(
+            commit = partial(
+                hub.create_commit,
                 repository,
                 operations,
                 commit_message=f"Version {dataset.version}",
-                repo_type="dataset",
             )
+            send(lambda: commit(repo_type="dataset"))
         # Readers load a version by its tag, even after a later one.
-        hub.create_tag(repository, tag=f"v{dataset.version}", repo_type="dataset", exist_ok=True)
+        tag = partial(hub.create_tag, repository, tag=f"v{dataset.version}", exist_ok=True)
+        send(lambda: tag(repo_type="dataset"))
         finish_publication(publication, url=f"{endpoint.rstrip('/')}/datasets/{repository}")
     except BaseException:
         end_work(publication)

@@ -1,6 +1,7 @@
 """Publish a release on Zenodo, with a DOI. An attempt that stopped is resumed."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +14,8 @@ from evaluation.dataset_releases.publishing.services import (
     claim_publication,
     end_work,
     finish_publication,
+    keep_lease,
+    send_patiently,
     store_progress,
 )
 from evaluation.dataset_releases.publishing.zenodo import Draft, Zenodo, compute_md5
@@ -42,8 +45,9 @@ def publish_to_zenodo(
         if not draft.is_published:
             with TemporaryDirectory() as scratch:
                 _upload_files(publication, zenodo, draft, Path(scratch), report)
-            zenodo.describe(draft, _make_metadata(dataset))
-            draft = zenodo.publish(draft)
+            metadata, finished_draft = _make_metadata(dataset), draft
+            send_patiently(publication, lambda: zenodo.describe(finished_draft, metadata))
+            draft = send_patiently(publication, lambda: zenodo.publish(finished_draft))
         # Or it was published just before the previous attempt stopped.
         finish_publication(publication, url=draft.url, doi=draft.doi)
     except BaseException:
@@ -56,9 +60,15 @@ def publish_to_zenodo(
 def _open_draft(publication: Publication, zenodo: Zenodo) -> Draft:
     """Return the draft of an earlier attempt, or a new one, whose id and DOI are stored."""
     if publication.record:
-        return zenodo.read_draft(publication.record)
+        return send_patiently(publication, lambda: zenodo.read_draft(publication.record))
     former_record = _find_former_record(publication.dataset)
-    draft = zenodo.create_new_version(former_record) if former_record else zenodo.create_draft()
+
+    def create() -> Draft:
+        if former_record:
+            return zenodo.create_new_version(former_record)
+        return zenodo.create_draft()
+
+    draft = send_patiently(publication, create)
     # At once, because a draft whose id is lost would stay at Zenodo forever.
     store_progress(publication, record=draft.id, doi=draft.doi)
     return draft
@@ -84,20 +94,21 @@ def _upload_files(
     report: Callable[[str], None],
 ) -> None:
     """Make the files of a draft those of the release. Equal ones are not uploaded again."""
-    paths = write_cited_release(publication.dataset, folder, draft.doi)
+    keep = partial(keep_lease, publication)
+    paths = write_cited_release(publication.dataset, folder, draft.doi, keep)
     names = {path.name for path in paths}
     for name, file in draft.files.items():
         if name not in names:
-            zenodo.delete_file(draft, file)
+            send_patiently(publication, partial(zenodo.delete_file, draft, file))
     for path in paths:
         stored_file = draft.files.get(path.name)
+        keep_lease(publication)
         if stored_file is not None and stored_file.md5 == compute_md5(path):
             continue
         report(f"Uploading {path.name} …")
         with path.open("rb") as content:
-            zenodo.upload(draft, path.name, content)
-        # A large file may have taken most of the lease.
-        store_progress(publication)
+            # A large file takes longer than the lease.
+            send_patiently(publication, partial(zenodo.upload, draft, path.name, content))
 
 
 def _make_metadata(dataset: Dataset) -> dict[str, Any]:
