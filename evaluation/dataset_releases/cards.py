@@ -19,6 +19,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import override
 
 from evaluation.dataset_releases import hub_benchmark, responsible_ai
+from evaluation.dataset_releases.authorship import Authorship, read_authorship
 from evaluation.dataset_releases.columns import FEATURE_NAMES, Field, list_fields
 from evaluation.dataset_releases.croissant_tasks import PROBLEM_FILE, build_problem
 from evaluation.dataset_releases.exporters import make_task_files
@@ -28,7 +29,7 @@ from evaluation.dataset_releases.splits import DEV, HELD_SPLIT, PROGRAM_SPLIT, T
 from evaluation.models import Dataset
 from tasks.config.components import quote_labels
 from tasks.config.schema import TaskConfig
-from tasks.models import Context, TargetModel
+from tasks.models import Context
 from validation.models import Validation
 
 LICENSES = {
@@ -49,7 +50,6 @@ HUB_SPLIT_NAMES = {
 HIDDEN_TEST_SPLIT = "test-unlabelled"
 """The name of the public files of a private test split."""
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-NO_MODEL = "no model"
 NO_MODEL_LIMIT = "No model answered the authors, so the rows are not hard for any one model."
 SIMULATION_NOTICE = "Simulated: programs wrote and judged all rows of this release."
 CROISSANT_CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
@@ -215,6 +215,7 @@ def render_readme(
         TEST: f"{test_name}.parquet"
     }
     row_count, sources = sum(numbers["rows"].values()), _list_sources(dataset)
+    authorship = read_authorship(dataset)
     front_matter = {
         "pretty_name": make_title(dataset),
         "license": dataset.options["license"],
@@ -224,10 +225,10 @@ def render_readme(
         "size_categories": [
             next(size for max_row_count, size in HUB_SIZES.items() if row_count < max_row_count)
         ],
-        "annotations_creators": ["crowdsourced"],
-        "language_creators": ["crowdsourced"],
+        "annotations_creators": authorship.annotations_creators,
+        "language_creators": authorship.language_creators,
         "source_datasets": ["extended" if sources else "original"],
-        "tags": ["dynabench", "adversarial", "human-in-the-loop"],
+        "tags": ["dynabench", "adversarial", *_list_origin_tags(authorship)],
         "configs": [
             {
                 "config_name": "default",
@@ -248,6 +249,7 @@ def render_readme(
             "title": make_title(dataset),
             "description": _choose_description(dataset),
             "card": make_benchmark_card(dataset, numbers)["benchmark_card"],
+            "authorship": authorship,
             "splits": _describe_splits(numbers),
             "numbers": numbers,
             "fields": (*list_fields(config), *make_media_columns(config)),
@@ -363,6 +365,7 @@ def make_croissant(
                 "sha256": digest,
             }
         )
+    authorship = read_authorship(dataset)
     metadata = {
         "@context": CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
@@ -376,7 +379,11 @@ def make_croissant(
         "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
         "citeAs": make_bibtex(dataset, options["url"]),
         **responsible_ai.make_rai_properties(
-            dataset, numbers, _describe_limits(dataset, numbers), _list_sources(dataset)
+            dataset,
+            numbers,
+            _describe_limits(numbers, authorship.models),
+            _list_sources(dataset),
+            authorship,
         ),
         "distribution": files,
         "recordSet": [
@@ -478,6 +485,7 @@ def _make_croissant_field(
 def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     """Return the sections of a BenchmarkCard (Sokol et al. 2024) whose contents are known."""
     config, options = dataset.round.task.config, dataset.options
+    authorship = read_authorship(dataset)
     # The task's own warning about content that may hurt readers.
     warning = config.content_warning
     return {
@@ -490,39 +498,46 @@ def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
                 "resources": [options["url"]] if options["url"] else [],
             },
             "purpose_and_intended_users": {
-                "goal": "Measure models on examples that people wrote to fool a model in the loop.",
+                "goal": authorship.goal,
                 "audience": ["researchers who train or evaluate models"],
                 "tasks": [config.name],
                 "out_of_scope_uses": ["judging or finding out who wrote an example"],
-                "limitations": _describe_limits(dataset, numbers),
+                "limitations": _describe_limits(numbers, authorship.models),
             },
-            "data": _describe_data(dataset, numbers),
+            "data": _describe_data(dataset, numbers, authorship),
             "methodology": _describe_methodology(dataset, numbers["report"]),
             "targeted_risks": {
                 "risk_categories": list(warning.harms) if warning else [],
                 "description": warning.text if warning else "None is known to us.",
             },
             "ethical_and_legal_considerations": {
-                "privacy_and_anonymity": "People appear as keyed hashes whose key is not "
-                "published. Authors can withdraw; the next version has a tombstone.",
+                "privacy_and_anonymity": "No people took part."
+                if authorship.is_simulated
+                else "People appear as keyed hashes whose key is not published. Authors can "
+                "withdraw; the next version has a tombstone.",
                 "data_licensing": options["license"],
             },
         }
     }
 
 
-def _describe_data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
+def _list_origin_tags(authorship: Authorship) -> list[str]:
+    """Return the Hub's tags on who made the rows."""
+    tags = [] if authorship.is_simulated else ["human-in-the-loop"]
+    if authorship.has_synthetic_rows:
+        tags.append("synthetic")
+    return tags
+
+
+def _describe_data(dataset: Dataset, numbers: Numbers, authorship: Authorship) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
-    source = "Written by people for this round, each against the round's targets "
-    source += f"({join_model_names(dataset)})."
-    if PROGRAM_SPLIT in rows:
-        source += " The split program was written by programs."
+    judges = "programs" if authorship.is_simulated else "people"
     return {
-        "source": source,
+        "source": authorship.describe_writers(),
         "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
         "format": "JSON lines and Parquet",
         "canary": dataset.options["canary"],
-        "annotation": f"{report['votes']} votes by {report['validators']} people, each given "
+        "annotation": f"{report['votes']} votes by {report['validators']} {judges}, each given "
         "before the author's label was seen. Every row of dev and test has a consensus that "
         "agrees with its author, or the owner's word.",
     }
@@ -560,30 +575,12 @@ def _describe_methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
     }
 
 
-def join_model_names(dataset: Dataset) -> str:
-    """Return a text with the names of the round's targets and of the models in imported rows.
-
-    Returns NO_MODEL if there are none.
-    """
-    entries = dataset.round.round_targets.select_related("target")
-    target_names = [entry.target.name for entry in entries]
-    # Imported rows were written against models that this round does not have.
-    answering_models = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
-    imported_names = (
-        answering_models.exclude(name__in=target_names).distinct().values_list("name", flat=True)
-    )
-    return ", ".join(target_names + list(imported_names)) or NO_MODEL
-
-
-def _describe_limits(dataset: Dataset, numbers: Numbers) -> list[str]:
+def _describe_limits(numbers: Numbers, models: str) -> list[str]:
     """Return the limitations of the data that the numbers show."""
     shared_contexts = numbers["shared_contexts"]
     unjudged_count = sum(numbers["labels"][TRAIN]["unjudged"].values())
-    models = join_model_names(dataset)
     return [
-        NO_MODEL_LIMIT
-        if models == NO_MODEL
-        else f"Made against {models}: what they get wrong is common here.",
+        f"Made against {models}: what they get wrong is common here." if models else NO_MODEL_LIMIT,
         f"{shared_contexts[TEST]} test and {shared_contexts[DEV]} dev rows share their context "
         "with a train row.",
         f"{unjudged_count} train rows were judged by nobody (validated is false).",

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db.models import Avg, Count, Max, Min
 
+from evaluation.dataset_releases.authorship import Authorship
 from evaluation.dataset_releases.census import REASONS
-from evaluation.dataset_releases.splits import PROGRAM_SPLIT
 from evaluation.dataset_releases.statements import RAI_PROPERTIES
 from evaluation.models import Dataset
 from tasks.models import TargetModel
@@ -27,7 +27,11 @@ Numbers = Mapping[str, Any]
 
 
 def make_rai_properties(
-    dataset: Dataset, numbers: Numbers, limits: list[str], sources: list[tuple[str, str, str, str]]
+    dataset: Dataset,
+    numbers: Numbers,
+    limits: list[str],
+    sources: list[tuple[str, str, str, str]],
+    authorship: Authorship,
 ) -> dict[str, Any]:
     """Return Croissant's properties on responsible AI and on the data's origin. Six queries.
 
@@ -35,22 +39,19 @@ def make_rai_properties(
     citation, URL) of other people's data in the round.
     """
     properties = {
-        **_describe_collection(dataset, numbers),
-        **_describe_annotation(dataset, numbers),
-        **_make_statement_properties(dataset, numbers, limits),
-        "rai:hasSyntheticData": _has_synthetic_data(dataset, numbers),
+        **_describe_collection(dataset, numbers, authorship),
+        **_describe_annotation(dataset, numbers, authorship),
+        **_make_statement_properties(dataset, numbers, limits, authorship),
+        "rai:hasSyntheticData": authorship.has_synthetic_rows,
         "prov:wasDerivedFrom": _list_origins(sources),
-        "prov:wasGeneratedBy": _list_activities(dataset, numbers),
+        "prov:wasGeneratedBy": _list_activities(dataset, numbers, authorship),
     }
     return {name: value for name, value in properties.items() if value not in ("", [], None)}
 
 
-def _has_synthetic_data(dataset: Dataset, numbers: Numbers) -> bool:
-    """Return whether programs wrote any of the rows."""
-    return dataset.round.task.is_simulated or bool(numbers["rows"].get(PROGRAM_SPLIT))
-
-
-def _describe_collection(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
+def _describe_collection(
+    dataset: Dataset, numbers: Numbers, authorship: Authorship
+) -> dict[str, Any]:
     round = dataset.round
     examples = round.examples.filter(dataset_items__dataset=dataset)
     times = examples.aggregate(first=Min("created_at"), last=Max("created_at"))
@@ -63,8 +64,8 @@ def _describe_collection(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
         # The words that the release page uses: `author` alone says nothing to a stranger.
         reasons.append(f"{REASONS.get(reason, reason)}: {count} left out.")
     return {
-        "rai:dataCollection": _describe_collection_method(dataset),
-        "rai:dataCollectionType": _list_collection_types(dataset, numbers),
+        "rai:dataCollection": _describe_collection_method(dataset, authorship),
+        "rai:dataCollectionType": _list_collection_types(authorship),
         "rai:dataCollectionTimeFrame": time_frame,
         "rai:dataCollectionMissingData": " ".join(reasons),
         "rai:dataImputationProtocol": "No value was imputed.",
@@ -75,33 +76,40 @@ def _describe_collection(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def _list_collection_types(dataset: Dataset, numbers: Numbers) -> list[str]:
+def _list_collection_types(authorship: Authorship) -> list[str]:
     """Return how the data was collected, in the words that the vocabulary proposes."""
-    task = dataset.round.task
-    if task.is_simulated:
+    if authorship.is_simulated:
         return ["Software Collection"]
-    types = ["Secondary Data Analysis" if task.config.has_rows_to_judge else "Manual Human Curator"]
-    if numbers["rows"].get(PROGRAM_SPLIT):
+    types = []
+    if authorship.has_rows_to_judge or authorship.brought_rows:
+        types.append("Secondary Data Analysis")
+    if authorship.person_rows and not authorship.has_rows_to_judge:
+        types.append("Manual Human Curator")
+    if authorship.has_synthetic_rows:
         types.append("Software Collection")
-    return types
+    # A release without rows says what its task collects.
+    return types or ["Manual Human Curator"]
 
 
-def _describe_collection_method(dataset: Dataset) -> str:
-    round = dataset.round
-    if round.task.is_simulated:
-        return "Programs wrote and judged all rows, to try the site."
-    if round.task.config.has_rows_to_judge:
-        return "The task's owners brought the texts in. People judged them on the site."
-    if not round.round_targets.exists():
-        return "People wrote each example on the site, or owners brought it in from elsewhere."
-    return (
-        "People wrote each example on the site, where a live model answered it at once. They "
-        "looked for examples that the model gets wrong and people get right. "
-        f"An example counts as fooling when it {round.get_rule_display()}."
+def _describe_collection_method(dataset: Dataset, authorship: Authorship) -> str:
+    sentences = [authorship.describe_writers()]
+    is_by_people = authorship.person_rows and not (
+        authorship.has_rows_to_judge or authorship.is_simulated
     )
+    # Without people or models nobody looked for errors of a live model.
+    if is_by_people and authorship.models:
+        sentences.append(
+            "A live model answered at once. People looked for examples that the model gets wrong "
+            "and people get right. An example counts as fooling when it "
+            f"{dataset.round.get_rule_display()}."
+        )
+    sentences.append(authorship.describe_judging())
+    return " ".join(sentences)
 
 
-def _describe_annotation(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
+def _describe_annotation(
+    dataset: Dataset, numbers: Numbers, authorship: Authorship
+) -> dict[str, Any]:
     report = numbers["report"]
     consensuses = Consensus.objects.filter(example__dataset_items__dataset=dataset, votes__gt=0)
     votes = consensuses.aggregate(
@@ -113,7 +121,7 @@ def _describe_annotation(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
             f"{votes['fewest']} to {votes['most']} votes on each of the {votes['rows']} judged "
             f"rows, {votes['mean']:.1f} on average."
         )
-    judges = "Programs" if dataset.round.task.is_simulated else "Other people"
+    judges = authorship.judges.replace("people", "other people", 1).capitalize()
     analysis = []
     for title, name in (
         ("Krippendorff's alpha", "krippendorff_alpha"),
@@ -151,7 +159,7 @@ def describe_number(number: Any) -> str | None:
 
 
 def _make_statement_properties(
-    dataset: Dataset, numbers: Numbers, limits: list[str]
+    dataset: Dataset, numbers: Numbers, limits: list[str], authorship: Authorship
 ) -> dict[str, Any]:
     """Return the properties for the owner's statements, each followed by general statements.
 
@@ -165,10 +173,12 @@ def _make_statement_properties(
     author_count = sum(numbers["authors"].values())
     general_statements: dict[str, list[str]] = {
         "limitations": limits,
-        "biases": _describe_biases(dataset, author_count),
+        "biases": _describe_biases(authorship, author_count),
         "personal_information": [
-            "People who took part appear as keyed hashes whose key is not published. Their texts "
-            f"are as they wrote them.{harms}"
+            "No people took part: programs wrote the texts."
+            if authorship.is_simulated
+            else "People who took part appear as keyed hashes whose key is not published. Their "
+            f"texts are as they wrote them.{harms}"
         ],
         "use_cases": [
             f"Evaluating and training models for this task: {config.name}. Not for finding out or "
@@ -195,16 +205,21 @@ def _make_statement_properties(
     return properties
 
 
-def _describe_biases(dataset: Dataset, author_count: int) -> list[str]:
+def _describe_biases(authorship: Authorship, author_count: int) -> list[str]:
     """Return what is one-sided about the rows, whoever collected them."""
-    round = dataset.round
-    if round.task.is_simulated:
+    if authorship.is_simulated:
         return [f"{author_count} programs made the rows from a small pool of phrases."]
-    if round.task.config.has_rows_to_judge:
+    if authorship.has_rows_to_judge:
         return ["The task's owners chose the texts."]
-    biases = [f"{author_count} people wrote the rows, by their own choice of subject and wording."]
+    biases = []
+    if authorship.person_rows or not authorship.program_rows:
+        biases.append(
+            f"{author_count} people wrote the rows, by their own choice of subject and wording."
+        )
+    if authorship.program_rows or authorship.helped_rows:
+        biases.append("Texts by programs repeat what their models tend to write.")
     # Without a model nobody tried to fool one.
-    if round.round_targets.exists():
+    if authorship.models:
         biases.append("Rows that fooled the model are more frequent here than in ordinary use.")
     return biases
 
@@ -226,21 +241,22 @@ def _list_origins(sources: list[tuple[str, str, str, str]]) -> list[dict[str, st
     return origins or [{"@type": "prov:Entity", "sc:name": "Original: written for this round."}]
 
 
-def _list_activities(dataset: Dataset, numbers: Numbers) -> list[dict[str, Any]]:
+def _list_activities(
+    dataset: Dataset, numbers: Numbers, authorship: Authorship
+) -> list[dict[str, Any]]:
     """Return what was done to make the data, in order."""
     round, report = dataset.round, numbers["report"]
-    judges = "programs" if round.task.is_simulated else "people"
     writing = {
         "@type": "prov:Activity",
         "prov:label": "Collection",
         "sc:name": "Collection of texts",
-        "sc:description": _describe_collection_method(dataset),
+        "sc:description": _describe_collection_method(dataset, authorship),
     }
     judging = {
         "@type": "prov:Activity",
         "prov:label": "Annotation",
         "sc:name": "Judging",
-        "sc:description": f"{report['validators']} {judges} gave {report['votes']} blind votes.",
+        "sc:description": _describe_votes(report, authorship),
     }
     release = {
         "@type": "prov:Activity",
@@ -249,3 +265,15 @@ def _list_activities(dataset: Dataset, numbers: Numbers) -> list[dict[str, Any]]
         "sc:description": f"Round {round.number} was frozen and split by author.",
     }
     return [writing, judging, release]
+
+
+def _describe_votes(report: Numbers, authorship: Authorship) -> str:
+    """Return the number of blind votes and who gave them, as a sentence.
+
+    The report counts only votes by people, or those of simulated people.
+    """
+    judges = "programs" if authorship.is_simulated else "people"
+    sentence = f"{report['validators']} {judges} gave {report['votes']} blind votes."
+    if authorship.program_votes and not authorship.is_simulated:
+        sentence += f" Programs gave {authorship.program_votes} others."
+    return sentence

@@ -19,7 +19,7 @@ from core.accounts.models import Annotator, LogEntry
 from core.accounts.services import get_annotator
 from core.errors import Refused
 from dynabench.manage.activity import count_activity
-from evaluation.dataset_releases.cards import join_model_names
+from evaluation.dataset_releases.authorship import find_model_names
 from evaluation.models import Dataset
 from tasks.models import Context, Round, TargetModel, Task, TaskMember
 from tasks.rounds.forms import RoundForm
@@ -389,7 +389,7 @@ def test_history_is_nobodys_work_of_today(db, write):
 def test_a_card_names_the_models_of_imported_rows(db, write):
     run(write(row()), "--create")
     dataset = Dataset(round=Round.objects.get(), version=1)
-    assert join_model_names(dataset) == TargetModel.objects.get().name
+    assert find_model_names(dataset) == TargetModel.objects.get().name
 
 
 def test_retired_contexts_are_not_copied_in_silence(db, write):

@@ -21,6 +21,7 @@ from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
 from evaluation.dataset_releases import build as release
+from evaluation.dataset_releases.authorship import read_authorship
 from evaluation.dataset_releases.build import Build, Options
 from evaluation.dataset_releases.cards import find_languages
 from evaluation.dataset_releases.census import REASONS
@@ -252,7 +253,8 @@ def test_each_official_task_has_what_conferences_ask_though_nobody_states_it(db)
     for task in Task.objects.all():
         round = task.rounds.first() or RoundFactory(task=task)
         dataset = Dataset.objects.create(round=round, version=1, options=asdict(Options()))
-        properties = make_rai_properties(dataset, numbers, ["A limit."], [])
+        authorship = read_authorship(dataset)
+        properties = make_rai_properties(dataset, numbers, ["A limit."], [], authorship)
         assert not {name for name in MINIMAL if properties.get(name) in (None, "", [])}, task.code
         assert "rai:annotatorDemographics" not in properties  # nobody asked
         is_brought_in = task.config.has_rows_to_judge
@@ -268,15 +270,21 @@ def test_what_is_said_of_the_data_fits_how_it_was_made(closed, monkeypatch):
         "reasons": {"author": 3},
     }
     numbers |= {"report": defaultdict(lambda: None, votes=9, validators=4)}
-    about_people = make_rai_properties(dataset, numbers, [], [])
+    program_rows = list(dataset.items.values_list("example", flat=True)[:2])
+    Example.objects.filter(pk__in=program_rows).update(by_program=True)
+
+    def describe(dataset):
+        return make_rai_properties(dataset, numbers, [], [], read_authorship(dataset))
+
+    about_people = describe(dataset)
     assert about_people["rai:dataCollectionType"] == ["Manual Human Curator", "Software Collection"]
     assert str(REASONS["author"]) in about_people["rai:dataCollectionMissingData"]
     without_model = RoundFactory(task=closed.task, number=9)
     other = Dataset.objects.create(round=without_model, version=1, options=dataset.options)
-    assert len(about_people["rai:dataBiases"]) == 2
-    assert len(make_rai_properties(other, numbers, [], [])["rai:dataBiases"]) == 1
+    assert len(about_people["rai:dataBiases"]) == 3
+    assert len(describe(other)["rai:dataBiases"]) == 1
     monkeypatch.setattr(Task, "is_simulated", True)
-    about_programs = make_rai_properties(dataset, numbers, [], [])
+    about_programs = describe(dataset)
     assert about_programs["rai:dataCollectionType"] == ["Software Collection"]
     assert about_programs["rai:hasSyntheticData"] is True
     # Nobody reads that people made or judged what programs did.
