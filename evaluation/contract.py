@@ -96,6 +96,7 @@ class Usage:
     sandbox. Tokens are those of prompts and answers. `cost` is in the currency of the owner's
     prices. Latency is the time for one example asked alone, as median and 95th percentile.
     `unanswered` counts the examples without an answer by reason, a key of `UNANSWERED_REASONS`.
+    `measurements` is what speed and memory were computed from (`evaluation.scoring.measured`).
     """
 
     seconds: float
@@ -112,6 +113,7 @@ class Usage:
     latency_seconds: float | None = None
     latency_p95_seconds: float | None = None
     unanswered: Mapping[str, int] | None = None
+    measurements: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,10 @@ class Snapshot(models.Model):
     description = models.CharField(max_length=500, blank=True)
     table = models.JSONField()  # everything shown: rows, weights, rates, sets and versions, code
     sha256 = models.CharField(max_length=64, validators=[RegexValidator("^[0-9a-f]{64}$")])
+    config_text = models.TextField(
+        blank=True, db_default="", editable=False,
+        help_text="The task's configuration at that time. Empty: not kept, in old snapshots.",
+    )  # fmt: skip
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )

@@ -74,3 +74,17 @@ class Boards(Requesting):
         yield from self._fetch(f"{address}/labels/", labels)
         yield from self._fetch(f"{address}/answers/", answers)
         return labels, answers
+
+    @method
+    def download_perturbed(
+        self, task: str, snapshot: int, evaluation_set: str, to: str | Path = "."
+    ) -> Flow[Path]:
+        """Download what a snapshot's robustness and fairness on a set are computed from.
+
+        Returns the file of answers to perturbed examples. Raises NotFound if they are not public.
+        """
+        address = f"/tasks/{task}/leaderboard/snapshots/{snapshot}/evidence/{evaluation_set}"
+        # Only the last part, because the name comes from the server and must not write elsewhere.
+        path = Path(to) / f"{Path(evaluation_set).name}.perturbed.jsonl"
+        yield from self._fetch(f"{address}/perturbed/", path)
+        return path

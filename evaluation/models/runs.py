@@ -51,6 +51,9 @@ class EvaluationRun(Job):
     warnings = models.JSONField(default=list)  # sentences
     log = models.TextField(blank=True)  # the end of its log, redacted, for the model's owner
     usage = models.JSONField(default=dict)  # the fields of `evaluation.contract.Usage`
+    # What its speed and memory were computed from, as in `evaluation.scoring.measured`; empty: of
+    # a run before they were kept, or of answers that were uploaded.
+    measurements = models.JSONField(default=dict, db_default={}, editable=False)
     predictions = models.FileField(upload_to=predictions_path, max_length=300, blank=True)
     # False: the set is sealed, and its person has seen as many results as the bound allows.
     is_shown = models.BooleanField(default=True)

@@ -230,6 +230,9 @@ def _make_columns(evaluation: EvaluationResult) -> dict[str, Any]:
     ending = evaluation.ending
     notes = [f"{number.metric}: {number.note}" for number in evaluation.numbers if number.note]
     distinct_notes = list(dict.fromkeys(notes))
+    usage = asdict(ending.usage)
+    # In a column of their own, because boards read the usage of thousands of runs.
+    measurements = usage.pop("measurements") or {}
     return {
         "outcome": ending.outcome,
         "runner": evaluation.runner,
@@ -237,7 +240,8 @@ def _make_columns(evaluation: EvaluationResult) -> dict[str, Any]:
         "measured": ending.measured[:100],
         "warnings": list(ending.warnings) + distinct_notes,
         "log": ending.log,
-        "usage": asdict(ending.usage),
+        "usage": usage,
+        "measurements": measurements,
     }
 
 

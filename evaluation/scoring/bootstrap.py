@@ -212,7 +212,7 @@ def compute_scores(
         value = None if answer is None else answer.value
         # Once per example, not per slice, because some metrics are slow.
         statistics = [metric.compute_statistic(value, row) for metric in usable_metrics]
-        for slice_name in _list_slice_names(row, values, left_out_counts):
+        for slice_name in list_slice_names(row, values, left_out_counts):
             if slice_name not in tallies_by_slice:
                 tallies_by_slice[slice_name] = make_tallies(slice_name)
             for tally, statistic in zip(tallies_by_slice[slice_name], statistics, strict=True):
@@ -259,7 +259,7 @@ def _split_by_availability(
     return usable_metrics, missing_numbers
 
 
-def _list_slice_names(
+def list_slice_names(
     row: SetRow, values: dict[str, set[str]], left_out_counts: Counter[str]
 ) -> Iterator[str]:
     """Yield the names of the slices that an example belongs to; "" stands for all examples.

@@ -49,7 +49,7 @@ class _Variant(NamedTuple):
     is_same: bool  # whether the answer equals the base's
 
 
-class _Cluster(NamedTuple):
+class Cluster(NamedTuple):
     """The statistics of an example and its variants; equal clusters are counted, not stored."""
 
     statistic_before: Any  # the base's statistic
@@ -105,25 +105,43 @@ def compute_delta_numbers(
     except MetricUnavailable as error:
         return [Number(metric, None, None, None, 0, note=str(error))]
 
-    tallies = {"": _make_tally(task_metric, "", seed, draws)}
-    answer_keys: set[str] = set()
-    for number, example in enumerate(pairs, 1):
-        for kind, cluster in _make_clusters(example, task_metric, is_text=labels is None):
-            if kind not in tallies:
-                tallies[kind] = _make_tally(task_metric, kind, seed, draws)
-            tallies[kind].counts[cluster] += 1
+    counter, answer_keys = ClusterCounter(task_metric, seed, draws), set[str]()
+    for example in pairs:
+        counter.add(make_clusters(example, task_metric, is_text=labels is None))
         # Two different answers show that the model does not always give the same one.
         if len(answer_keys) < 2:
             answer_keys |= _collect_answer_keys(example)
-        if number % EXAMPLES_PER_CHECK == 0:
-            flush_large_tallies(list(tallies.values()))
-    numbers: list[Number] = []
-    for kind in sorted(tallies):
-        numbers += _yield_numbers(task_metric, tallies[kind], kind)
+    numbers = counter.compute_numbers()
     # Perfectly consistent, because it does not read its texts.
     if len(answer_keys) == 1 and "" not in answer_keys:
         numbers[0] = replace(numbers[0], note=CONSTANT_ANSWER_NOTE)
-    return numbers + find_worst_kind(numbers, task_metric.name)
+    return numbers
+
+
+class ClusterCounter:
+    """Counts equal clusters of a model's answers, over all kinds of perturbation and by kind."""
+
+    def __init__(self, metric: Metric, seed: int, draws: int | None) -> None:
+        self._metric, self._seed, self._draws = metric, seed, draws
+        self._tallies = {"": _make_tally(metric, "", seed, draws)}
+        self._example_count = 0
+
+    def add(self, clusters: Iterable[tuple[str, Cluster]]) -> None:
+        """Count the clusters of one example, as `make_clusters` yields them."""
+        for kind, cluster in clusters:
+            if kind not in self._tallies:
+                self._tallies[kind] = _make_tally(self._metric, kind, self._seed, self._draws)
+            self._tallies[kind].counts[cluster] += 1
+        self._example_count += 1
+        if self._example_count % EXAMPLES_PER_CHECK == 0:
+            flush_large_tallies(list(self._tallies.values()))
+
+    def compute_numbers(self) -> list[Number]:
+        """Return the numbers that `compute_delta_numbers` documents."""
+        numbers: list[Number] = []
+        for kind in sorted(self._tallies):
+            numbers += _yield_numbers(self._metric, self._tallies[kind], kind)
+        return numbers + find_worst_kind(numbers, self._metric.name)
 
 
 def _make_tally(metric: Metric, kind: str, seed: int, draws: int | None) -> Tally:
@@ -165,9 +183,9 @@ def find_worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
     return [value, replace(drop, metric=WORST_KIND_DROP, kind="")]
 
 
-def _make_clusters(
+def make_clusters(
     example: PerturbedExample, metric: Metric, *, is_text: bool
-) -> Iterator[tuple[str, _Cluster]]:
+) -> Iterator[tuple[str, Cluster]]:
     """Yield a cluster for all kinds together ("") and one for each kind; none without variants."""
     # Computed once, for all kinds of this base.
     base_statistic = metric.compute_statistic(_get_value(example.answer), example.base)
@@ -182,7 +200,7 @@ def _make_clusters(
     for kind, kind_variants in variants_by_kind.items():
         yield (
             kind,
-            _Cluster(base_statistic, metric.grade(base_statistic), tuple(sorted(kind_variants))),
+            Cluster(base_statistic, metric.grade(base_statistic), tuple(sorted(kind_variants))),
         )
 
 
@@ -215,7 +233,7 @@ def is_same_answer(
     return bool(make_comparable(answer.value) == make_comparable(other_answer.value))
 
 
-def _make_vectors(metric: Metric, clusters: Sequence[_Cluster]) -> Sums:
+def _make_vectors(metric: Metric, clusters: Sequence[Cluster]) -> Sums:
     """Return one row per cluster: 1, consistent share, lowest score, then the metric's columns.
 
     The metric's columns alternate between before and after.
@@ -234,7 +252,7 @@ def _make_vectors(metric: Metric, clusters: Sequence[_Cluster]) -> Sums:
     return np.hstack([_compute_shares(clusters), metric_vectors.reshape(len(clusters), -1)])
 
 
-def _compute_shares(clusters: Sequence[_Cluster]) -> Sums:
+def _compute_shares(clusters: Sequence[Cluster]) -> Sums:
     """Return for each cluster 1, the share of consistent variants, and the lowest score."""
     rows = []
     for cluster in clusters:
@@ -244,7 +262,7 @@ def _compute_shares(clusters: Sequence[_Cluster]) -> Sums:
     return np.array(rows)
 
 
-def _make_mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
+def _make_mean_vectors(clusters: Sequence[Cluster]) -> Sums:
     """Return powers of the mean before, the mean after, the drop, and the shares."""
     values_before = np.array([cluster.statistic_before for cluster in clusters], dtype=float)
     means_after = []

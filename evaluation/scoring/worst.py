@@ -3,7 +3,7 @@
 docs/statistics.md, “Scores of models”, explains the intervals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import hypot
 from statistics import NormalDist
@@ -12,6 +12,17 @@ from evaluation.contract import MIN_RESAMPLED_EXAMPLES, Number
 
 WORST_KIND, WORST_KIND_DROP = "worst_kind", "worst_kind_drop"
 WORST_GROUP, GROUP_GAP = "worst_group", "group_gap"
+CONSISTENCY = "consistency"
+"""The only number of a perturbed run that is computed without right answers."""
+COLUMN_BY_SUITE: Mapping[tuple[str, str], str] = {
+    ("plain", WORST_GROUP): "fairness",
+    ("plain", GROUP_GAP): "fairness_gap",
+    ("fairness", CONSISTENCY): "fairness_consistency",
+    ("robustness", WORST_KIND): "robustness",
+    ("robustness", WORST_KIND_DROP): "robustness_drop",
+    ("robustness", CONSISTENCY): "robustness_consistency",
+}
+"""The columns of a board whose names differ from the score, by suite and score."""
 
 
 def select_comparable(part_numbers: Sequence[Number]) -> list[Number]:

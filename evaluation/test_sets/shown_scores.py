@@ -22,15 +22,20 @@ from core.accounts.models import CountedPerson, User
 from evaluation.contract import Number, Outcome
 from evaluation.kinds import TARGET_KIND
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
-from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, find_worst
+from evaluation.scoring.worst import (
+    CONSISTENCY,
+    GROUP_GAP,
+    WORST_GROUP,
+    WORST_KIND,
+    WORST_KIND_DROP,
+    find_worst,
+)
 from evaluation.test_sets.sealing import Disclosure, compute_interval, round_to_step
 from evaluation.test_sets.submitters import lock_submitter
 from tasks.config.schema import CUSTOM_PREFIX
 from tasks.models import Task
 from tasks.permissions import can_edit
 
-CONSISTENCY = "consistency"
-"""The only number of a perturbed run that is computed without right answers."""
 AXIS_METRICS = {"fairness": WORST_GROUP, "robustness": WORST_KIND}
 """The number in the board's column of each delta.
 

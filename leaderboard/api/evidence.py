@@ -18,6 +18,7 @@ from leaderboard.models import Snapshot
 from leaderboard.snapshots.evidence import (
     iterate_answer_lines,
     iterate_label_lines,
+    iterate_perturbed_lines,
     list_evidence,
 )
 from tasks.access import find_task
@@ -37,7 +38,12 @@ class SetEvidenceBody(serializers.Serializer[Any]):
 class EvidenceBody(serializers.Serializer[Any]):
     """What is needed to recompute a snapshot."""
 
-    config_text = serializers.CharField(help_text="The task's configuration, in YAML.")
+    config_text = serializers.CharField(
+        help_text="The task's configuration, in YAML, as it was when the snapshot was taken."
+    )
+    is_config_kept = serializers.BooleanField(
+        help_text="False: an old snapshot, and the configuration is today's."
+    )
     sets = SetEvidenceBody(many=True)
 
 
@@ -72,7 +78,11 @@ class EvidenceView(APIView):
             {"name": each.name, "version": each.number, "is_public": each.version is not None}
             for each in list_evidence(snapshot)
         ]
-        body = {"config_text": snapshot.task.config_text, "sets": sets}
+        body = {
+            "config_text": snapshot.config_text or snapshot.task.config_text,
+            "is_config_kept": bool(snapshot.config_text),
+            "sets": sets,
+        }
         return Response(EvidenceBody(body).data)
 
 
@@ -96,10 +106,29 @@ class EvidenceAnswersView(APIView):
     def get(self, request: Request, code: str, number: int, name: str) -> HttpResponseBase:
         """Download the answers of all models of a snapshot on a set.
 
-        For each model there is a line `{"model", "seed", "answers"}`, and then as many lines
-        `{"id", "answer"}` in the order of the labels.
+        For each model there is a line `{"model", "seed", "answers", "measurements", "judged"}`, and
+        then as many lines `{"id", "answer"}` in the order of the labels. `measurements` is what its
+        speed and memory were computed from. `judged` has what the task's judge and the owners' own
+        metrics said of each answer.
         """
         snapshot = _find_snapshot(request, code, number)
         version = _find_version(snapshot, name)
         file_name = f"{code}-snapshot-{number}-{name}-answers.jsonl"
         return respond_with_lines(iterate_answer_lines(snapshot, version), file_name)
+
+
+class EvidencePerturbedView(APIView):
+    is_public = True
+    throttle, throttles_reads = "export", True
+
+    @extend_schema(operation_id="snapshots_perturbed", responses=JSON_LINES_RESPONSE)
+    def get(self, request: Request, code: str, number: int, name: str) -> HttpResponseBase:
+        """Download the answers of all models of a snapshot to the perturbed examples of a set.
+
+        For each model and suite there is a line `{"model", "suite", "seed", "examples"}`, and then
+        as many lines `{"id", "answers": [[kind, answer], …]}`, in the order of the labels.
+        """
+        snapshot = _find_snapshot(request, code, number)
+        version = _find_version(snapshot, name)
+        file_name = f"{code}-snapshot-{number}-{name}-perturbed.jsonl"
+        return respond_with_lines(iterate_perturbed_lines(snapshot, version), file_name)

@@ -262,6 +262,9 @@ class StoredBoard(Shape):
     task = TaskReference()
     date = serializers.DateField()
     code = serializers.CharField(help_text="Version and digest of the code.")
+    config_sha256 = serializers.CharField(
+        required=False, help_text="Digest of the task's configuration. Not in old snapshots."
+    )
     mode = serializers.ChoiceField(["anchored", "robust", "classic"])
     main = serializers.CharField()
     metrics = BoardMetric(many=True)

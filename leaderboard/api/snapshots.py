@@ -40,6 +40,9 @@ class StoredArena(ArenaTable):
     """The models of an arena as a snapshot stores them."""
 
     code = serializers.CharField(help_text="Version and digest of the code.")
+    config_sha256 = serializers.CharField(
+        required=False, help_text="Digest of the task's configuration. Not in old snapshots."
+    )
 
 
 @extend_schema_field(PolymorphicProxySerializer("KeptTable", [StoredBoard, StoredArena], None))

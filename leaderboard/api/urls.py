@@ -6,7 +6,12 @@ from leaderboard.api.arena_judges import ArenaJudges
 from leaderboard.api.arenas import ArenaView
 from leaderboard.api.boards import LeaderboardView, RoundsMatrixView, TrainingDatesView
 from leaderboard.api.comparisons import CompareView
-from leaderboard.api.evidence import EvidenceAnswersView, EvidenceLabelsView, EvidenceView
+from leaderboard.api.evidence import (
+    EvidenceAnswersView,
+    EvidenceLabelsView,
+    EvidencePerturbedView,
+    EvidenceView,
+)
 from leaderboard.api.following import FollowView
 from leaderboard.api.forks import Forks, ForkView
 from leaderboard.api.people import PeopleView
@@ -44,5 +49,10 @@ urlpatterns = [
         f"{SNAPSHOT_PATH}evidence/<slug:name>/answers/",
         EvidenceAnswersView.as_view(),
         name="snapshot-answers",
+    ),
+    path(
+        f"{SNAPSHOT_PATH}evidence/<slug:name>/perturbed/",
+        EvidencePerturbedView.as_view(),
+        name="snapshot-perturbed",
     ),
 ]

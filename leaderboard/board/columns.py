@@ -4,12 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from evaluation.contract import GIB
-from evaluation.models import EvaluationRun
-from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
-from evaluation.test_sets.shown_scores import CONSISTENCY
 from tasks.config.schema import DETAIL_COLUMNS
 
-Suite = EvaluationRun.Suite
 LOWER_IS_BETTER_METRICS = frozenset(
     {"memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap"}
 )
@@ -32,15 +28,6 @@ RUN_COLUMNS: Mapping[str, str] = {
 SIZE_UNITS = [GIB if "bytes" in where else 1 for where in RUN_COLUMNS.values()]
 DETAIL_METRICS = frozenset(chain.from_iterable(DETAIL_COLUMNS.values()))
 """Columns that detail another one: they have no weight, no order and no resamples."""
-COLUMN_BY_SUITE: Mapping[tuple[str, str], str] = {
-    (Suite.PLAIN, WORST_GROUP): "fairness",
-    (Suite.PLAIN, GROUP_GAP): "fairness_gap",
-    (Suite.FAIRNESS, CONSISTENCY): "fairness_consistency",
-    (Suite.ROBUSTNESS, WORST_KIND): "robustness",
-    (Suite.ROBUSTNESS, WORST_KIND_DROP): "robustness_drop",
-    (Suite.ROBUSTNESS, CONSISTENCY): "robustness_consistency",
-}
-"""The columns of scores with another name than the score, by suite and score."""
 
 
 def select_drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:

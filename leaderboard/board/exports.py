@@ -13,7 +13,7 @@ from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]
 NUMBER_PARTS = ("value", "low", "high")
-VOLATILE_KEYS = ("date", "code", "formula", "budgets")
+VOLATILE_KEYS = ("date", "code", "config_sha256", "formula", "budgets")
 """Parts that are ignored when boards are compared; the last two follow from other parts."""
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",

@@ -29,11 +29,11 @@ from evaluation.judges.llm_judges.selectors import MetricJudge, find_metric_judg
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score
 from evaluation.runs.selectors import filter_counting_runs, find_accepted_models
+from evaluation.scoring.worst import COLUMN_BY_SUITE
 from evaluation.submissions.selectors import build_public_condition
 from evaluation.submissions.teams.selectors import select_team_ids
 from evaluation.test_sets.shown_scores import round_number
 from leaderboard.board.columns import (
-    COLUMN_BY_SUITE,
     COST_METRICS,
     DETAIL_METRICS,
     EXTERNAL_RUNNER_PREFIXES,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import filter_counting_runs
+from evaluation.scoring.worst import COLUMN_BY_SUITE as COLUMNS
 from evaluation.submissions.progress import Progress, add_queue_position, describe_progress
 from evaluation.submissions.selectors import keep_latest_runs, list_runs
 from evaluation.submissions.visibility import (
@@ -20,7 +21,6 @@ from evaluation.submissions.visibility import (
 )
 from evaluation.test_sets.shown_scores import list_scores
 from leaderboard.board.cells import BoardScore, Cell
-from leaderboard.board.columns import COLUMN_BY_SUITE as COLUMNS
 from leaderboard.board.columns import COST_METRICS, DETAIL_METRICS, RUN_COLUMNS
 from leaderboard.board.exports import describe_early_set
 from leaderboard.board.matrix import Matrix, read_matrix

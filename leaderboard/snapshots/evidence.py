@@ -4,7 +4,8 @@ Only sets whose labels a release has published have any: those of sealed sets st
 """
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,6 +17,9 @@ from evaluation.runs.selectors import filter_counting_runs
 from evaluation.submissions.visibility import publishes_labels
 from evaluation.test_sets.selectors import read_set_rows
 from leaderboard.models import Snapshot
+from leaderboard.snapshots.judged import JudgedReader
+
+Suite = EvaluationRun.Suite
 
 
 class SetEvidence(NamedTuple):
@@ -59,20 +63,45 @@ def iterate_label_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
 def iterate_answer_lines(snapshot: Snapshot, version: EvaluationSetVersion) -> Iterator[bytes]:
     """Yield the answers of the snapshot's models on a set, one model after the other.
 
-    For each model a line `{"model", "seed", "answers"}`, then as many lines `{"id", "answer"}`.
+    For each model a line `{"model", "seed", "answers", "measurements", "judged"}`, then as many
+    lines `{"id", "answer"}`. measurements: see `evaluation.scoring.measured`. judged: what the
+    board's judge and the owners' own metrics said of each answer, by column.
     """
-    for model_id, run in _find_runs(snapshot, version):
+    judged_reader = JudgedReader(snapshot)
+    for model_id, [run] in _find_runs(snapshot, version, [Suite.PLAIN]):
         header = {"model": model_id, "seed": run.seed, "answers": version.size}
+        header |= {"measurements": run.measurements, "judged": judged_reader.read(run)}
         yield orjson.dumps(header) + b"\n"
         with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
             for line in map(orjson.loads, lines):
                 yield orjson.dumps({"id": line["uid"], "answer": line["answer"]}) + b"\n"
 
 
+def iterate_perturbed_lines(snapshot: Snapshot, version: EvaluationSetVersion) -> Iterator[bytes]:
+    """Yield the models' answers to the perturbed examples of a set, one model after the other.
+
+    For each model and suite a line `{"model", "suite", "seed", "examples"}`, then as many lines
+    `{"id", "answers": [[kind, answer], …]}`, whose ids are those of the unperturbed examples.
+    """
+    suites = [Suite.ROBUSTNESS, Suite.FAIRNESS]
+    for model_id, runs in _find_runs(snapshot, version, suites):
+        for run in runs:
+            lines = []
+            with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as stored_lines:
+                # Stored with the variants of an example one after the other.
+                rows = map(orjson.loads, stored_lines)
+                for uid, variants in groupby(rows, key=lambda row: row["uid"]):
+                    answers = [(variant["kind"], variant["answer"]) for variant in variants]
+                    lines.append(orjson.dumps({"id": uid, "answers": answers}) + b"\n")
+            header = {"model": model_id, "suite": run.suite, "seed": run.seed}
+            yield orjson.dumps({**header, "examples": len(lines)}) + b"\n"
+            yield from lines
+
+
 def _find_runs(
-    snapshot: Snapshot, version: EvaluationSetVersion
-) -> list[tuple[str, EvaluationRun]]:
-    """Return each model's id in the snapshot with its run on the set. Two queries.
+    snapshot: Snapshot, version: EvaluationSetVersion, suites: Sequence[str]
+) -> list[tuple[str, list[EvaluationRun]]]:
+    """Return each model's id in the snapshot with its runs of these suites on the set. Two queries.
 
     Runs that ended after the snapshot, and those whose results are not shown, are left out.
     """
@@ -80,19 +109,19 @@ def _find_runs(
     runs = EvaluationRun.objects.filter(
         submission__in=model_ids,
         version=version,
-        suite=EvaluationRun.Suite.PLAIN,
+        suite__in=suites,
         is_shown=True,
         finished_at__lte=snapshot.made_at,
     ).exclude(predictions="")
-    runs_by_model: dict[str, EvaluationRun] = {}
-    for run in filter_counting_runs(runs).order_by("pk"):
-        runs_by_model[model_ids[run.submission_id]] = run
+    runs_by_model: dict[str, dict[str, EvaluationRun]] = {}
+    for run in filter_counting_runs(runs).select_related("version").order_by("suite", "pk"):
+        runs_by_model.setdefault(model_ids[run.submission_id], {})[run.suite] = run
     # In the order of the board, which the reader sees.
     found_runs = []
     for row in snapshot.table["rows"]:
         # Withdrawn models stay in the table, without their answers.
         if row["id"] in runs_by_model:
-            found_runs.append((row["id"], runs_by_model[row["id"]]))
+            found_runs.append((row["id"], list(runs_by_model[row["id"]].values())))
     return found_runs
 
 

@@ -1,5 +1,6 @@
 """Writes of snapshots. Modules that compute boards are imported late, because they load numpy."""
 
+import hashlib
 from datetime import date
 from typing import Any
 
@@ -53,6 +54,8 @@ def take_snapshot(
     # A snapshot is permanent, so an empty one is refused.
     if not any(row["rank"] for row in table["models" if is_arena else "rows"]):
         raise Refused(gettext("You can take a snapshot once a model has a score."))
+    # So that the digest, which papers cite, also covers the configuration that scored it.
+    table["config_sha256"] = hashlib.sha256(task.config_text.encode()).hexdigest()
     # The table is built before the lock, which is needed only to assign the number.
     with transaction.atomic():
         # If two snapshots are taken at once, the second waits, and gets the next number.
@@ -65,6 +68,7 @@ def take_snapshot(
             description=description,
             table=table,
             sha256=compute_table_digest(table),
+            config_text=task.config_text,
             made_by=actor,
         )
         log(actor, "snapshot.taken", snapshot, sha256=snapshot.sha256)

@@ -168,7 +168,7 @@ OTHERWISE = {
     f"GET {TASK}arena/judges/": "the task is no arena",
     **{
         f"GET {BOARD}snapshots/<int:number>/evidence/{one}": "who may download data of the task"
-        for one in ("", "<slug:name>/labels/", "<slug:name>/answers/")
+        for one in ("", *(f"<slug:name>/{file}/" for file in ("labels", "answers", "perturbed")))
     },
     f"POST {TASK}leases/": "a machine of somebody who may evaluate there, which has no page",
     f"GET {EXAMPLE}": "others are told that it is not there, on the page that it is not theirs",

@@ -32,6 +32,7 @@ from dynabench.client.commands.test import (
     find_server_modules,
     refuse_missing,
 )
+from dynabench.client.errors import NotFound
 
 PACKAGES = ("numpy", "orjson", "pydantic", "yaml")
 """The packages that recomputing scores needs."""
@@ -44,12 +45,18 @@ INTERVAL_TOLERANCE = 0.5
 MAX_SHOWN_DIFFERENCES = 50
 """The maximum number of differing cells in the text: a large board has 40,000 cells."""
 SUMS_FILE = "SHA256SUMS"
+EQUAL, DIFFERS, NOT_CHECKED = "equal", "differs", "not checked"
+COST_COLUMNS = ("throughput", "latency_p95", "memory", "memory_mean")
+PERTURBED_COLUMNS = ("robustness", "fairness")
+"""The beginnings of columns that compare answers to perturbed examples."""
+COST_DIGITS = 4
+"""Digits after the point of a cost in a table."""
 
 Cell = Mapping[str, float | None]
 
 
 class CellCheck(NamedTuple):
-    """The result for one cell. state: equal, differs, or not checked."""
+    """The result for one cell. state: EQUAL, DIFFERS or NOT_CHECKED."""
 
     set: str
     model: str
@@ -158,19 +165,27 @@ def _verify_snapshot(
     if "rows" not in table:
         raise CommandError("The scores of an arena can't be recomputed: battles aren't public.")
     evidence = client.snapshot_evidence(task, number)
-    (folder / "task.yaml").write_text(evidence["config_text"], encoding="utf-8")
+    config_bytes = evidence["config_text"].encode()
+    (folder / "task.yaml").write_bytes(config_bytes)
     checks: list[CellCheck] = []
     problems = []
     # A table that was changed after the snapshot has another digest than the one cited.
     if _compute_table_digest(table) != snapshot["sha256"]:
         problems.append("The digest of the table differs.")
+    # The table names its configuration, so that nobody can score it by another one later.
+    config_digest = table.get("config_sha256")
+    if config_digest and config_digest != hashlib.sha256(config_bytes).hexdigest():
+        problems.append("The digest of the configuration differs.")
+    has_perturbed = any(metric["name"].startswith(PERTURBED_COLUMNS) for metric in table["metrics"])
     # 2. Set by set, in a process of its own for each: the answers of all models come in one file.
     # These compute, so that threads of this process only wait for them, while it downloads on.
     jobs = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name in [each["name"] for each in evidence["sets"] if each["is_public"]]:
             print_note(f"Downloading the answers on {name} …")
-            files = client.download_evidence(task, number, name, folder)
+            files = [*client.download_evidence(task, number, name, folder)]
+            if has_perturbed:
+                files += _download_perturbed(client, task, number, name, folder)
             jobs[name] = pool.submit(_recompute, folder, name, files, with_intervals, keeps_files)
     outputs = {name: job.result() for name, job in jobs.items()}
     # 3. Each cell beside what the answers give.
@@ -179,8 +194,18 @@ def _verify_snapshot(
         output = outputs.get(name)
         if output is not None and output[0]["sha256"] != board_set["sha256"]:
             problems.append(f"The labels of {name} have another digest than the set.")
-        checks += _check_set(table, name, output)
+        checks += _check_set(table, name, output, has_config=bool(config_digest))
     return _write_report(task, number, problems, checks)
+
+
+def _download_perturbed(
+    client: DynabenchClient, task: str, number: int, name: str, folder: Path
+) -> list[Path]:
+    """Return the file of answers to perturbed examples; empty if the server has none."""
+    try:
+        return [client.download_perturbed(task, number, name, folder)]
+    except NotFound:
+        return []  # an older server
 
 
 def _compute_table_digest(table: Mapping[str, Any]) -> str:
@@ -220,26 +245,53 @@ def _recompute(
 
 
 def _check_set(
-    table: Mapping[str, Any], name: str, output: Sequence[Mapping[str, Any]] | None
+    table: Mapping[str, Any],
+    name: str,
+    output: Sequence[Mapping[str, Any]] | None,
+    *,
+    has_config: bool,
 ) -> Iterator[CellCheck]:
-    """Yield the check of each cell of a set. output: None for a set whose labels are secret."""
+    """Yield the check of each cell of a set.
+
+    output: None for a set whose labels are secret. has_config: whether the snapshot keeps the
+    configuration that scored it.
+    """
     recomputed = {line["model"]: line for line in output[1:]} if output else {}
+    rounded_sets = {each["name"] for each in table["sets"] if each.get("is_sealed")}
     for row in table["rows"]:
+        found = recomputed.get(row["id"])
         for metric, cell in row["sets"].get(name, {}).items():
-            found = recomputed.get(row["id"])
-            state, message = "not checked", ""
             if output is None:
-                message = "the labels are not public"
+                state, message = NOT_CHECKED, "the labels are not public"
+            elif name in rounded_sets:
+                state, message = NOT_CHECKED, "scores were rounded while the labels were secret"
             elif found is None:
-                message = "the answers are no longer public"
-            elif found["error"]:
-                state, message = "differs", found["error"]
-            elif metric not in found["scores"]:
-                message = "not computed from answers"
+                state, message = NOT_CHECKED, "the answers are no longer public"
             else:
-                message = _compare(cell, found["scores"][metric])
-                state = "differs" if message else "equal"
+                state, message = _check_cell(metric, cell, found, has_config=has_config)
             yield CellCheck(name, row["model"], metric, state, message)
+
+
+def _check_cell(
+    metric: str, cell: Cell, found: Mapping[str, Any], *, has_config: bool
+) -> tuple[str, str]:
+    """Return the state of a cell and, unless it is equal, what to say about it.
+
+    found: the line of the cell's model, as `evaluation.scoring.recompute` prints it.
+    """
+    if metric in COST_COLUMNS:
+        if metric not in found["costs"]:
+            return NOT_CHECKED, f"the measurements behind {metric} were not kept"
+        message = _compare_cost(cell, found["costs"][metric])
+    elif found["error"]:
+        message = found["error"]
+    elif metric not in found["scores"]:
+        return NOT_CHECKED, _explain_missing(metric, has_config=has_config)
+    else:
+        message = _compare(cell, found["scores"][metric])
+        if message and not has_config:
+            message += " (by today's configuration: the snapshot keeps none)"
+    return (DIFFERS, message) if message else (EQUAL, "")
 
 
 def _compare(cell: Cell, score: Sequence[float | None]) -> str:
@@ -257,21 +309,42 @@ def _compare(cell: Cell, score: Sequence[float | None]) -> str:
     return ""
 
 
+def _explain_missing(metric: str, *, has_config: bool) -> str:
+    """Return why a column can't be recomputed."""
+    if metric.startswith(PERTURBED_COLUMNS):
+        reason = f"the answers that {metric} compares are not public"
+    elif metric == "llm_judge" or metric.startswith("custom:"):
+        reason = f"not every answer still has its {metric}"
+    else:
+        reason = f"{metric} needs what this machine lacks"
+    if not has_config:
+        reason += ", or today's configuration has no such column"
+    return reason
+
+
+def _compare_cost(cell: Cell, cost: float) -> str:
+    """Return how a recomputed speed or memory differs from a cell; "" if it is equal."""
+    shown = cell.get("value")
+    if shown is None or abs(shown - cost) <= 10**-COST_DIGITS:
+        return ""
+    return f"value is {shown}, recomputed {cost:.{COST_DIGITS}f}"
+
+
 def _write_report(
     task: str, number: int, problems: Sequence[str], checks: Sequence[CellCheck]
 ) -> dict[str, Any]:
     states = Counter(check.state for check in checks)
-    lines = [f"Snapshot {number} of {task}: {states['equal']} of {len(checks)} cells are equal."]
+    lines = [f"Snapshot {number} of {task}: {states[EQUAL]} of {len(checks)} cells are equal."]
     lines += problems
-    differing_checks = [check for check in checks if check.state == "differs"]
+    differing_checks = [check for check in checks if check.state == DIFFERS]
     for check in differing_checks[:MAX_SHOWN_DIFFERENCES]:
         lines.append(f"  {check.set}, {check.model}, {check.metric}: {check.message}")
     if (rest_count := len(differing_checks) - MAX_SHOWN_DIFFERENCES) > 0:
         lines.append(f"  and {rest_count} others, which --json lists")
-    reasons = Counter(check.message for check in checks if check.state == "not checked")
+    reasons = Counter(check.message for check in checks if check.state == NOT_CHECKED)
     lines += [f"Not checked: {count} cells, {reason}." for reason, count in reasons.items()]
     return {
-        "ok": not problems and not states["differs"],
+        "ok": not problems and not states[DIFFERS],
         "cells": dict(states),
         "problems": list(problems),
         "differences": [check._asdict() for check in differing_checks],

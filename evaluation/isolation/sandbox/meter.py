@@ -8,6 +8,7 @@ from dataclasses import replace
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.isolation.sandbox.limits import LimitExceeded
 from evaluation.isolation.sandbox.usage import Latency, compute_latency
+from evaluation.scoring.measured import count_seconds
 from tasks.targets.endpoints.base import Usage as Tokens
 from tasks.targets.endpoints.base import build_misconfigured_error
 
@@ -54,7 +55,8 @@ class Meter:
             )
         with self._lock:
             if seconds is not None:
-                self._seconds.append(seconds)
+                # To the millisecond: an endpoint's calls vary by more, and equal times are counted.
+                self._seconds.append(round(seconds, 3))
             if tokens is not None and is_counted:
                 earlier_tokens = self._tokens or [0, 0]
                 self._tokens = [
@@ -88,8 +90,10 @@ class Meter:
     def add_to_usage(self, usage: Usage) -> Usage:
         """Return the usage with tokens, cost and latency added."""
         call_latency = Latency(usage.latency_seconds, usage.latency_p95_seconds)
+        measurements = usage.measurements
         if self._seconds:
             call_latency = compute_latency(self._seconds)
+            measurements = {**(measurements or {}), "single_seconds": count_seconds(self._seconds)}
         tokens_in, tokens_out = self._tokens or (None, None)
         cost = None
         if self._tokens and self.is_paid:
@@ -101,4 +105,5 @@ class Meter:
             cost=cost,
             latency_seconds=call_latency.median,
             latency_p95_seconds=call_latency.p95,
+            measurements=measurements,
         )

@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaluation.contract import Usage
+from evaluation.scoring.measured import MAX_MEMORY_PEAKS, count_seconds
 
 BATCH_SECONDS = 0.05  # answers this soon after the first belong to the same batch
 MIN_SAMPLES = 5  # fewer, in a run shorter than a second, may miss the peak of memory
@@ -134,6 +135,8 @@ class RunMeasurements:
     _byte_seconds: float = field(default=0.0, repr=False)
     _sampled_at: float | None = field(default=None, repr=False)
     _sampled_since: float = field(default=0.0, repr=False)
+    _memory_peaks: list[int] = field(default_factory=list, repr=False)
+    _samples_per_peak: int = field(default=1, repr=False)
 
     def record_answers(self, count: int, now: float) -> None:
         """Record `count` more answers at the time `now`."""
@@ -156,17 +159,29 @@ class RunMeasurements:
         self.last_sample, self._sampled_at = sample, now
         self.sample_count += 1
         self.peak_bytes = max(self.peak_bytes, sample.memory_bytes)
+        self._record_peak(sample.memory_bytes)
+
+    def _record_peak(self, memory_bytes: int) -> None:
+        """Keep the highest sample of each part of the run, with longer parts in longer runs."""
+        peaks = self._memory_peaks
+        if (self.sample_count - 1) % self._samples_per_peak:
+            peaks[-1] = max(peaks[-1], memory_bytes)
+            return
+        if len(peaks) == MAX_MEMORY_PEAKS:
+            # All parts are full here, so two of them become one of twice the length.
+            peaks[:] = map(max, peaks[::2], peaks[1::2])
+            self._samples_per_peak *= 2
+        peaks.append(memory_bytes)
 
     def compute_usage(self, end: float, *, is_trusted: bool) -> tuple[Usage, str]:
         """Return the usage until `end`, and a warning or "".
 
         is_trusted: whether our own harness ran the model, not a program of the submitter.
         """
-        examples_per_second = None
+        timed_answers, timed_seconds = 0, 0.0
         if self.last_answer_at > self.first_batch_at and self.answers > self.first_batch_answers:
-            examples_per_second = (self.answers - self.first_batch_answers) / (
-                self.last_answer_at - self.first_batch_at
-            )
+            timed_answers = self.answers - self.first_batch_answers
+            timed_seconds = self.last_answer_at - self.first_batch_at
         warning, early_cpu_seconds, cpu_seconds = "", 0.0, None
         if self.first_answer_sample:
             early_cpu_seconds = self.first_answer_sample.cpu_seconds
@@ -177,9 +192,13 @@ class RunMeasurements:
             and cpu_seconds
             and early_cpu_seconds > max(STARTING_SECONDS, MIN_AHEAD_SHARE * cpu_seconds)
         ):
-            examples_per_second = self.answers / (self.last_answer_at - self.started_at)
+            timed_answers, timed_seconds = self.answers, self.last_answer_at - self.started_at
             warning = AHEAD_WARNING.format(before=early_cpu_seconds, cpu=cpu_seconds)
-        start_seconds = answer_seconds = peak_bytes = mean_bytes = None
+        measurements: dict[str, Any] = {}
+        examples_per_second = start_seconds = answer_seconds = peak_bytes = mean_bytes = None
+        if timed_seconds:
+            examples_per_second = timed_answers / timed_seconds
+            measurements |= {"timed_answers": timed_answers, "timed_seconds": timed_seconds}
         if self.first_answer_at is not None:
             start_seconds, answer_seconds = (
                 self.first_answer_at - self.started_at,
@@ -188,7 +207,14 @@ class RunMeasurements:
         if self.sample_count >= MIN_SAMPLES:
             sampled_seconds = (self._sampled_at or 0.0) - self._sampled_since
             peak_bytes, mean_bytes = self.peak_bytes, round(self._byte_seconds / sampled_seconds)
+            measurements |= {
+                "memory_peaks": list(self._memory_peaks),
+                "memory_byte_seconds": self._byte_seconds,
+                "memory_seconds": sampled_seconds,
+            }
         latency = compute_latency(self.single_seconds)
+        if self.single_seconds:
+            measurements["single_seconds"] = count_seconds(self.single_seconds)
         usage = Usage(
             seconds=end - self.started_at,
             start_seconds=start_seconds,
@@ -200,5 +226,6 @@ class RunMeasurements:
             answers=self.answers,
             latency_seconds=latency.median,
             latency_p95_seconds=latency.p95,
+            measurements=measurements or None,
         )
         return usage, warning

@@ -28,7 +28,7 @@ from evaluation.judges.llm_judges.questions import (
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.test_sets.selectors import read_input_rows, read_set_rows
-from tasks.config.criteria import Criterion, read_criteria
+from tasks.config.criteria import Criterion, compute_score, read_criteria
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from validation.models import Consensus, Verdict
@@ -186,6 +186,24 @@ def _make_answer(
     return AnswerToScore(
         [make_judge_question(config, inputs, answer, criterion) for criterion in criteria]
     )
+
+
+def compute_answer_score(
+    config: TaskConfig, answer: AnswerToScore, verdicts: Sequence[bool | None]
+) -> float | None:
+    """Return the score (0-1) of an answer; None if a verdict on it is missing.
+
+    verdicts: in the order of the answer's questions. A missing answer is incorrect.
+    """
+    if not answer.questions:
+        return 0.0
+    if None in verdicts:
+        return None
+    rule = config.verdict
+    if rule.type != "criteria":
+        return float(all(verdicts))
+    judgements = ["met" if is_met else "not_met" for is_met in verdicts]
+    return compute_score(answer.criteria, judgements, rule.score).value
 
 
 class CalibratedJudge(NamedTuple):

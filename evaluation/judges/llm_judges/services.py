@@ -23,6 +23,7 @@ from evaluation.judges.llm_judges.questions import (
 from evaluation.judges.llm_judges.selectors import (
     AnswerToScore,
     compute_agreements,
+    compute_answer_score,
     find_judged_answers,
     find_open_questions,
     find_unjudged_runs,
@@ -32,7 +33,6 @@ from evaluation.judges.llm_judges.selectors import (
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.carriers import open_cluster_transport
 from evaluation.runs.chat.target_services import CHAT_ADAPTER, TargetClient, read_target_settings
-from tasks.config.criteria import compute_score
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import build_chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint
@@ -186,17 +186,8 @@ class _JudgeJob:
 
     def _score_answer(self, answer: AnswerToScore) -> float | None:
         """Return the score (0-1) of an answer; None if the judge gave no verdict."""
-        # A missing answer is incorrect. The judge need not be asked.
-        if not answer.questions:
-            return 0.0
         verdicts = [self.find_verdict(question) for question in answer.questions]
-        if None in verdicts:
-            return None
-        rule = self.judge.task.config.verdict
-        if rule.type != "criteria":
-            return float(all(verdicts))
-        judgements = ["met" if is_met else "not_met" for is_met in verdicts]
-        return compute_score(answer.criteria, judgements, rule.score).value
+        return compute_answer_score(self.judge.task.config, answer, verdicts)
 
     def find_verdict(self, question: JudgeQuestion) -> bool | None:
         """Return the stored verdict, or call the judge.
