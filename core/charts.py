@@ -2,7 +2,7 @@
 
 There are no scripts and no inline styles (see charts.css).
 Positions are percentages of the plot, which has no view box: it takes any width, and text keeps its
-size. Time runs from left to right in every language; bars follow the direction of the text.
+size. Time and bars begin where a line of text does: at the right for readers of Arabic.
 Charts with axes are in `core.figures`.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from core.numbers import format_percent
+from core.numbers import format_decimal, format_percent, format_short_number
 
 MAX_SERIES = 4
 """The maximum number of parts of a bar, one per colour."""
@@ -45,16 +45,11 @@ SeriesByName = Mapping[str, Sequence[Point]]
 """Series of points with the same labels, by name. Values are 0 or more."""
 
 
-def format_plain_number(value: float) -> str:
-    """Format a number for an axis with thousands separators, such as 0.5 or 1,200."""
-    return f"{value:,.6g}"
-
-
 def draw_bars(
     values: Mapping[str, float | None],
     *,
     title: str,
-    format_value: FormatValue = format_plain_number,
+    format_value: FormatValue = format_short_number,
     is_funnel: bool = False,
 ) -> SafeString:
     """Return a bar chart. In a funnel, each bar also shows its share of the previous one."""
@@ -82,7 +77,7 @@ def draw_stacked_bars(
     *,
     title: str,
     full_value: float | None = None,
-    format_value: FormatValue = format_plain_number,
+    format_value: FormatValue = format_short_number,
 ) -> SafeString:
     """Return a chart with one bar per total, divided into one part per label.
 
@@ -191,7 +186,7 @@ def choose_ticks(low: float, high: float, max_steps: int = 4) -> list[tuple[floa
     ticks = []
     for number in range(first, last + 1):
         value = number * step
-        ticks.append((value, f"{value:,.{digits}f}".replace("-", "−")))
+        ticks.append((value, format_decimal(value, digits, is_grouped=True)))
     return ticks
 
 

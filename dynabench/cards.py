@@ -7,7 +7,7 @@ from annotation.models import Example
 from annotation.rules.near_duplicates import get_written_text
 from core.accounts.models import User
 from core.accounts.services import get_annotator
-from core.data.adaptive_cache import CachedResult, read_or_count
+from core.data.adaptive_cache import CachedResult
 from evaluation.dataset_releases.reading import find_released_failures
 from evaluation.dataset_releases.undo_services import note_shown_examples
 from leaderboard.arena.board import ArenaSize, count_sizes
@@ -15,8 +15,7 @@ from leaderboard.board.previews import BoardPreview
 from tasks.budgets import BudgetLine, UsedBudget, list_public_limits
 from tasks.models import Round, Task
 from tasks.selectors import find_opened_rounds
-from validation.decisions.awaited import JUDGED_ROUND_STATES
-from validation.judging.queue import count_queued_examples, find_tasks_with_places
+from validation.judging.queue import count_waiting_roughly, find_tasks_with_work
 from validation.statistics.cache import get_headline_numbers
 from validation.statistics.report import Number
 
@@ -57,11 +56,6 @@ class TaskCard:
         return bool(self.round and self.round.state == Round.State.OPEN)
 
     @property
-    def is_judged(self) -> bool:
-        """Return whether people can judge examples now."""
-        return bool(self.round and self.round.state in JUDGED_ROUND_STATES)
-
-    @property
     def can_try(self) -> bool:
         """Return whether visitors without an account may try the task out."""
         return bool(self.is_open and self.task.allow_try_out and self.task.config.practice_contexts)
@@ -72,12 +66,7 @@ def build_cards(tasks: Sequence[Task]) -> list[TaskCard]:
     latest_rounds = {round.task_id: round for round in find_opened_rounds(tasks)}
     rounds = list(latest_rounds.values())
     numbers_by_round = get_headline_numbers(rounds)
-    judged_ids = [round.pk for round in rounds if round.state in JUDGED_ROUND_STATES]
-    # CachedResult for a while under these rounds: the list is asked for more often than people
-    # vote.
-    waiting_counts = read_or_count(
-        f"queued:{'-'.join(map(str, judged_ids))}", lambda: count_queued_examples(judged_ids)
-    )
+    waiting_counts = count_waiting_roughly(rounds)
     sizes = count_sizes(tasks)
     cards = []
     for task in tasks:
@@ -124,19 +113,30 @@ def show_quotes(tasks: Sequence[Task], max_quotes: int) -> list[Quote]:
 def remove_unjudgeable_counts(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     """Return the cards, with `waiting` set to 0 for tasks in which the person may not judge.
 
-    At most one query.
+    At most three queries.
     """
     task_ids = [card.task.pk for card in cards if card.waiting]
     # Most visits find nothing that waits, and then need no query.
     if not task_ids:
         return list(cards)
-    judgeable_ids = find_tasks_with_places(get_annotator(user), task_ids)
+    judgeable_ids = find_tasks_with_work(get_annotator(user), task_ids)
     limited_cards = []
     for card in cards:
         if card.task.pk not in judgeable_ids:
             card = replace(card, waiting=0)
         limited_cards.append(card)
     return limited_cards
+
+
+def has_work_to_judge(user: User | None, task: Task, rounds: Sequence[Round]) -> bool:
+    """Return whether an example of the task waits for this person's vote; None: for anybody's.
+
+    At most three queries.
+    """
+    # Most visits find nothing that waits, and then nobody is looked up.
+    if not count_waiting_roughly(rounds):
+        return False
+    return user is None or bool(find_tasks_with_work(get_annotator(user), [task.pk]))
 
 
 def measure_progress(round: Round, cached_numbers: CachedResult) -> list[BudgetLine]:

@@ -14,20 +14,24 @@ from core.text.docs import DocsPage, find_picture_path, get_docs_page, list_docs
 from core.text.docs_search import cut_question, search_pages
 
 GROUPS = (
-    (_("Writing and judging"), ("how-to-write-and-judge", "annotators", "glossary", "privacy")),
-    (_("Task owners"), ("how-to-open-a-round", "how-to-release-a-round", "benchmark-in-git",
-                        "owners", "task-config", "states-roles-limits", "targets",
-                        "starter-models", "datasets", "traces", "campaigns", "studies",
-                        "adversaries", "communities", "arena", "demo")),
-    (_("Researchers"), ("first-model", "how-to-read-a-leaderboard", "researchers", "evaluation",
-                        "statistics", "leaderboard-walk", "boards", "client", "api",
-                        "mcp")),
-    (_("Operators"), ("how-to-run-a-site", "deploy", "operators", "configuration", "runbook",
-                      "cluster", "threat-model", "licences")),
-    (_("Developers"), ("developers", "architecture", "where-is", "extending", "testing",
-                       "locking")),
+    (_("Write and judge"), "pencil", ("how-to-write-and-judge", "annotators", "glossary",
+                                      "privacy")),
+    (_("Run a task"), "people", ("how-to-open-a-round", "owners", "task-config",
+                                 "how-to-release-a-round", "benchmark-in-git",
+                                 "states-roles-limits", "targets", "starter-models", "datasets",
+                                 "traces", "criteria", "campaigns", "studies", "adversaries",
+                                 "communities", "arena", "demo")),
+    (_("Research"), "model", ("first-model", "how-to-read-a-leaderboard", "researchers",
+                              "evaluation", "statistics", "leaderboard-walk", "boards", "client",
+                              "api", "mcp")),
+    (_("Run a site"), "eye", ("how-to-run-a-site", "operators", "configuration", "deploy",
+                              "runbook", "cluster", "threat-model", "licences")),
+    (_("Develop Dynabench"), "text", ("developers", "architecture", "extending", "where-is",
+                                      "testing", "locking")),
 )  # fmt: skip
-"""The pages, grouped by kind of reader, in reading order."""
+"""The pages, grouped by kind of reader, in reading order, with the icon of each group."""
+FIRST_PAGES = 3
+"""The number of a group's pages that the contents introduce by a sentence."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,18 @@ class DocsGroup:
     """The pages for one kind of reader, as (name, page) pairs."""
 
     title: str | Promise
+    icon: str
     pages: list[tuple[str, DocsPage]]
+
+    @property
+    def first_pages(self) -> list[tuple[str, DocsPage]]:
+        """Return the pages to begin with."""
+        return self.pages[:FIRST_PAGES]
+
+    @property
+    def other_pages(self) -> list[tuple[str, DocsPage]]:
+        """Return the pages to look things up in."""
+        return self.pages[FIRST_PAGES:]
 
 
 @login_not_required
@@ -95,10 +110,10 @@ def _list_groups() -> list[DocsGroup]:
         if page:
             pages_by_name[name] = page
     groups = []
-    for title, names in GROUPS:
+    for title, icon, names in GROUPS:
         # An installation may lack some of them.
         pages = [(name, pages_by_name.pop(name)) for name in names if name in pages_by_name]
-        groups.append(DocsGroup(title, pages))
+        groups.append(DocsGroup(title, icon, pages))
     # A page that no group names yet is found in the last one.
     groups[-1].pages.extend(pages_by_name.items())
     return [group for group in groups if group.pages]

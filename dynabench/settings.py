@@ -332,6 +332,7 @@ if read_env_bool("BEHIND_PROXY"):
 LANGUAGE_CODE = "en"
 LOCALE_PATHS = [BASE_DIR / "locale"]
 LANGUAGES = list_languages(LOCALE_PATHS[0])
+FORMAT_MODULE_PATH = "core.text.formats"
 LANGUAGE_COOKIE_AGE = 365 * 86400
 TIME_ZONE = "UTC"
 USE_I18N = True

@@ -10,17 +10,20 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from core.accounts.people import get_person
 from core.data.adaptive_cache import CachedResult
 from core.days import get_today
 from core.text.markdown import render_markdown
 from core.web.downloads import respond_with_csv
 from core.web.figure_files import respond_with_figure
-from dynabench.catches.services import show_newest_catch
+from dynabench.cards import has_work_to_judge
+from dynabench.catches.services import show_newest_catches
 from dynabench.communities.selectors import find_communities
 from dynabench.release_cards import ReleaseCard, build_release_card
 from dynabench.task_figures import build_task_figures
 from evaluation.dataset_releases.reading import find_datasets_with_public_files
-from leaderboard.arena.board import build_arena_lines, find_cached_table
+from leaderboard.arena.battles.past import build_past_battle
+from leaderboard.arena.board import build_arena_lines, read_cached_table
 from leaderboard.arena.figures import build_strength_axis, draw_strength_axis, draw_strengths
 from leaderboard.arena.findings import describe_arena
 from leaderboard.board.editions import describe_edition
@@ -38,8 +41,9 @@ from validation.statistics.report import convert_to_json, flatten_row
 NumberedRound = tuple[Round, CachedResult]
 MAX_FIRST_MODELS = 3
 """The maximum number of models in the overview."""
-MAX_ARENA_MODELS = 10
-"""The maximum number of models in the overview of an arena, which shows little else."""
+MAX_NEWEST_CATCHES = 3
+MAX_ARENA_MODELS = 5
+"""The maximum number of models in the overview of an arena."""
 
 
 @login_not_required
@@ -58,6 +62,9 @@ def show_overview(request: HttpRequest, code: str) -> HttpResponse:
         "communities": find_communities(task, request.user),
         "round": live_round,
         "is_judged": any(round.state in JUDGED_ROUND_STATES for round in rounds),
+        "has_work": has_work_to_judge(
+            get_person(request) if request.user.is_authenticated else None, task, rounds
+        ),
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
         "description": description,
@@ -69,9 +76,9 @@ def show_overview(request: HttpRequest, code: str) -> HttpResponse:
         "gap": build_task_figures(numbered_rounds, get_today()).get("people-and-model"),
         "files": _build_chart_url_prefix(task),
         **_find_best_models(task),
-        "newest_catch": show_newest_catch(request.user, task)
+        "newest_catches": show_newest_catches(request.user, task, MAX_NEWEST_CATCHES)
         if config.kind == "examples"
-        else None,
+        else [],
         "follows": task.followers.filter(user=request.user.pk).exists(),
     }
     if values["can_review"]:
@@ -92,33 +99,40 @@ def _build_frame_values(request: HttpRequest, task: Task, tab_name: str) -> dict
 def _find_best_models(task: Task) -> dict[str, Any]:
     """Return the template's values: the best models by the owner's weights, and their axis.
 
-    Those of an arena are in `ranking`, from the table that its board has cached.
+    Those of an arena are in `ranking`, and `past` is one of its published battles.
     """
     if task.config.kind == "arena":
-        return {"top": [], "ranking": _build_arena_ranking(task)}
+        return {"top": [], "past": build_past_battle(task), **_build_arena_ranking(task)}
     from leaderboard.board.first_models import rank_first_models  # it loads numpy
 
     board = rank_first_models(task)
     return {**board, "top": board["top"][:MAX_FIRST_MODELS]}
 
 
-def _build_arena_ranking(task: Task) -> dict[str, Any] | None:
-    """Return the values of the board's table with the first models; None while none is cached."""
-    # Nothing is ranked here: the board itself does that.
-    table = find_cached_table(task)
-    if not table or not table["models"]:
-        return None
+def _build_arena_ranking(task: Task) -> dict[str, Any]:
+    """Return the values of the board's table with the first models.
+
+    ranking: None without comparisons, and while a large table is computed for the first time; then
+    `is_ranking` is true.
+    """
+    cached_table = read_cached_table(task)
+    if cached_table is None:
+        return {"ranking": None, "is_ranking": True}
+    table = cached_table.numbers
+    if not table["models"]:
+        return {"ranking": None, "is_ranking": False}
     lines = build_arena_lines(table)
     # The finding counts all models, because more may share the first rank than are shown.
     names, ranks = zip(*[(line.model["name"], line.model["rank"]) for line in lines], strict=True)
     first_lines = lines[:MAX_ARENA_MODELS]
     axis = build_strength_axis(first_lines)
-    return {
+    ranking = {
         "page": draw_strengths(first_lines, axis),
         "axis": draw_strength_axis(axis),
         "finding": describe_arena(names, ranks),
         "table": table,
     }
+    return {"ranking": ranking, "is_ranking": False}
 
 
 @login_not_required
@@ -249,7 +263,7 @@ def _describe_example(config: TaskConfig, example: ShownExample) -> dict[str, An
         pieces = [(text, False)]
         if prompt and name == config.text_field:
             pieces = _mark_changes(prompt, text)
-        fields.append((config.get_component(name).title, pieces))
+        fields.append((config.get_component(name).third_person_title, pieces))
     return {"reason": example.reason, "fields": fields}
 
 

@@ -34,7 +34,7 @@ class Shipped(NamedTuple):
 
 
 SHIPPED = (
-    Shipped("Inter, four subsets", "`static/fonts`, `core/figures/fonts`", "OFL-1.1", "https://github.com/rsms/inter"),
+    Shipped("Inter, five subsets", "`static/fonts`, `core/figures/fonts`", "OFL-1.1", "https://github.com/rsms/inter"),
     Shipped(
         "Table of confusable characters", "`core/text/confusables.txt`", "Unicode-3.0",
         "https://www.unicode.org/Public/security/",

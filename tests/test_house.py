@@ -163,6 +163,7 @@ PAGED = {
     "dynabench/api_page.py": "the first sentence of a description",
     "dynabench/campaigns/templatetags/campaigns.py": "the latest; each campaign's page has all",
     "dynabench/catches/selectors.py": "the best of a round, with a link to all catches",
+    "dynabench/help_pages.py": "pages to begin with; the others are behind them",
     "dynabench/manage/review_many.py": "names in one sentence",
     "dynabench/manage/setup/health.py": "what a median is of, and the days of a table",
     "dynabench/manage/setup/passages.py": "what a form sends",

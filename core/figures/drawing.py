@@ -6,8 +6,19 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language_bidi
 
-from core.figures.scene import Box, Label, Mark, Polyline, Position, Scene, Segment, Shape
+from core.figures.scene import (
+    Box,
+    Label,
+    Mark,
+    Polyline,
+    Position,
+    Scene,
+    Segment,
+    Shape,
+    mirror_scene,
+)
 
 INK, MUTED, LINE, ACCENT, OTHERS = "#14171C", "#56606D", "#E1E4EA", "#3B4FE4", "#7A8594"
 CATCH, REFUTED = "#0A6E64", "#A04E00"
@@ -155,11 +166,18 @@ HATCHED = ("refuted bar", "loss bar")
 """Roles that are filled with stripes, so that readers need not tell their colours apart."""
 
 
+def arrange_scene(scene: Scene) -> Scene:
+    """Return the scene in the reader's direction, on pages and in files."""
+    # Whiskers, bars and axes of one page all begin where its lines of text do.
+    return mirror_scene(scene) if get_language_bidi() else scene
+
+
 def draw_on_page(scene: Scene, title: str, description: str = "") -> SafeString:
     """Return the scene as inline SVG that takes the width of its container.
 
     title: the chart's accessible name. description: its longer description, or "".
     """
+    scene = arrange_scene(scene)
     # CSS cannot know it: it depends on the number of rows.
     height = scene.height + scene.margins.top + scene.margins.bottom
     attributes = {
@@ -181,6 +199,7 @@ def draw_on_page(scene: Scene, title: str, description: str = "") -> SafeString:
 
 def draw_decoration(scene: Scene) -> SafeString:
     """Return the scene as inline SVG that screen readers skip, to show beside its numbers."""
+    scene = arrange_scene(scene)
     height = scene.height + scene.margins.top + scene.margins.bottom
     attributes = {"class": scene.css_class, "aria-hidden": "true", "height": f"{height:g}"}
     root = Element("svg", attributes)

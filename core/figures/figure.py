@@ -8,16 +8,18 @@ from textwrap import wrap
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language_bidi
 
 from core.figures.drawing import (
     INK,
     MUTED,
+    arrange_scene,
     draw_decoration,
     draw_in_file,
     draw_on_page,
     get_file_attributes,
 )
-from core.figures.scene import Box, Margins, Mark, Scene
+from core.figures.scene import Box, Margins, Mark, Scene, isolate_text
 
 PNG_ZOOM = 2
 """Pixels of the PNG per pixel of the drawing, so that it is sharp on slides."""
@@ -106,7 +108,7 @@ class Figure:
 def write_figure_svg(figure: Figure, source: str) -> str:
     """Return the chart as a self-contained SVG file. source: the text of its last line."""
     # From top to bottom: title, subtitle, legend, plot, note, source.
-    scene = figure.scene
+    scene = arrange_scene(figure.scene)
     width = scene.margins.left + scene.file_width + scene.margins.right
     title_lines = _wrap_text(figure.title, width, TITLE_SIZE)
     subtitle_lines = _wrap_text(figure.subtitle, width, TEXT_SIZE)
@@ -195,10 +197,20 @@ def _add_lines(
     y = top
     for line in lines:
         y += line_height
-        attributes = {"x": f"{EDGE:g}", "y": f"{y - line_height * 0.25:g}"}
+        attributes = {**_place_text(root, EDGE), "y": f"{y - line_height * 0.25:g}"}
         style = {"font-size": f"{size}", "fill": colour, "font-weight": weight}
-        SubElement(root, "text", {**attributes, **style}).text = line
+        SubElement(root, "text", {**attributes, **style}).text = isolate_text(line)
     return y
+
+
+def _place_text(root: Element, distance: float) -> dict[str, str]:
+    """Return the attributes of a text that begins so many pixels from the side of the first words.
+
+    That side is the right one for readers of Arabic.
+    """
+    if not get_language_bidi():
+        return {"x": f"{distance:g}"}
+    return {"x": f"{float(root.attrib['width']) - distance:g}", "text-anchor": "end"}
 
 
 def _measure_legend(figure: Figure) -> float:
@@ -214,11 +226,12 @@ def _add_legend(root: Element, figure: Figure, top: float) -> None:
         style = get_file_attributes(item.role)
         # Stripes are too fine for a sign, so it has their frame.
         style.setdefault("fill", "#FFFFFF")
-        attributes = {"x": f"{x:g}", "y": f"{y - 9:g}", "width": "10", "height": "10"}
+        left = float(root.attrib["width"]) - x - 10 if get_language_bidi() else x
+        attributes = {"x": f"{left:g}", "y": f"{y - 9:g}", "width": "10", "height": "10"}
         SubElement(root, "rect", {**style, **attributes})
-        attributes = {"x": f"{x + 16:g}", "y": f"{y:g}"}
+        attributes = {**_place_text(root, x + 16), "y": f"{y:g}"}
         style = {"font-size": "12", "fill": INK}
-        SubElement(root, "text", {**attributes, **style}).text = item.name
+        SubElement(root, "text", {**attributes, **style}).text = isolate_text(item.name)
         # The next sign begins after the sign, its words and a gap.
         x += 16 + LETTER_SHARE * 12 * len(item.name) + 24
 

@@ -24,7 +24,12 @@ from core.figures.scene import (
     Segment,
     Shape,
 )
-from core.numbers import add_percent_sign, format_percent_axis, format_percent_number
+from core.numbers import (
+    add_percent_sign,
+    format_percent_axis,
+    format_percent_number,
+    format_short_number,
+)
 
 PLOT_HEIGHT, WIDE_HEIGHT = 260, 300
 FILE_PLOT_WIDTH = 760
@@ -168,7 +173,7 @@ def build_column_scene(
     top = compute_axis_top({"": [Point("", total) for total in totals]})
     # The middle of the axis has a label, and there is no half of a thing that is counted.
     top = max(top, 2)
-    shapes: list[Shape] = list(_draw_frame(top, "{:,.6g}".format))
+    shapes: list[Shape] = list(_draw_frame(top, format_short_number))
     middles = [100 * (n + 0.5) / len(labels) for n in range(len(labels))]
     shapes += _label_points(middles, labels)
     # Wide columns of few days would look like areas.
@@ -187,7 +192,8 @@ def build_column_scene(
         # An empty day has no number, which would hide the axis.
         if base:
             position = (middle, _compute_value_y(base, top))
-            shapes.append(Label("axis text", position, f"{base:,}", dy=-5, anchor="middle"))
+            total = format_short_number(base)
+            shapes.append(Label("axis text", position, total, dy=-5, anchor="middle"))
     margins = Margins(top=20, left=60, right=24)
     return Scene(tuple(shapes), height, FILE_PLOT_WIDTH, margins, f"columned {css_class}".strip())
 
@@ -274,7 +280,7 @@ def _draw_frame(top: float, format_value: FormatValue) -> Iterator[Shape]:
     for share in (0, 0.25, 0.5, 0.75, 1):
         y = 100 * (1 - share)
         yield Segment("grid", (0, y), (100, y))
-        yield Mark("grid", (0, y), f"M-{INSET} 0H0")
+        yield Mark("grid", (0, y), f"M-{INSET} 0H0", mirrored_shape=f"M0 0H{INSET}")
         # Each second line has its value, so that counts stay whole numbers.
         if share in (0, 0.5, 1):
             text = format_value(share * top)

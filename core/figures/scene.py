@@ -5,7 +5,8 @@ any width. Texts and marks have sizes in pixels. `core.figures.drawing` draws an
 or in a file.
 """
 
-from dataclasses import dataclass, field
+import unicodedata
+from dataclasses import dataclass, field, replace
 
 DOT = "M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0-4.5 0Z"
 SQUARE = "M-4-4H4V4H-4Z"
@@ -63,7 +64,8 @@ class Mark:
     """A small shape of fixed size at a position.
 
     shape: path data in pixels around 0 0. title: the text shown on pointing at it. url: the link
-    target, or "". dx: by how many pixels it is moved to the right.
+    target, or "". dx: by how many pixels it is moved to the right. mirrored_shape: the shape in a
+    mirrored scene, or "" if it is the same.
     """
 
     role: str
@@ -72,6 +74,7 @@ class Mark:
     title: str = ""
     url: str = ""
     dx: float = 0
+    mirrored_shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +116,57 @@ class Scene:
     file_width: float
     margins: Margins = field(default_factory=Margins)
     css_class: str = ""
+
+
+RIGHT_TO_LEFT, END_OF_ISOLATE = "\u2067", "\u2069"
+"""The invisible characters around a text that is written from right to left."""
+MIRRORED_ANCHORS = {"start": "end", "middle": "middle", "end": "start"}
+
+
+def mirror_scene(scene: Scene) -> Scene:
+    """Return the scene as readers of a right-to-left language expect it: axes begin at the right.
+
+    Texts with letters of such a language are marked as written from right to left.
+    """
+    old = scene.margins
+    margins = replace(old, left=old.right, right=old.left)
+    shapes = tuple(_mirror_shape(shape) for shape in scene.shapes)
+    return replace(scene, shapes=shapes, margins=margins)
+
+
+def _mirror_shape(shape: Shape) -> Shape:
+    match shape:
+        case Segment():
+            start, end = _mirror_position(shape.start), _mirror_position(shape.end)
+            return replace(shape, start=start, end=end, dx=-shape.dx)
+        case Polyline():
+            return replace(shape, positions=tuple(map(_mirror_position, shape.positions)))
+        case Box():
+            # A box is placed by its left edge, which was its right one.
+            x, y = shape.position
+            return replace(shape, position=_mirror_position((x + shape.width, y)))
+        case Mark():
+            path = shape.mirrored_shape or shape.shape
+            position = _mirror_position(shape.position)
+            return replace(shape, position=position, dx=-shape.dx, shape=path)
+        case Label():
+            position, anchor = _mirror_position(shape.position), MIRRORED_ANCHORS[shape.anchor]
+            text = isolate_text(shape.text)
+            return replace(shape, position=position, dx=-shape.dx, anchor=anchor, text=text)
+
+
+def _mirror_position(position: Position) -> Position:
+    x, y = position
+    # Rounded, because 100 − 28.6 has more digits than a drawing needs.
+    return round(100 - x, 6), y
+
+
+def isolate_text(text: str) -> str:
+    """Mark a text with letters that are written from right to left; return any other unchanged.
+
+    SVG takes every text for one from left to right. A number at its beginning, or its full stop,
+    would stand at the wrong end.
+    """
+    if not any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text):
+        return text
+    return text if text.startswith(RIGHT_TO_LEFT) else f"{RIGHT_TO_LEFT}{text}{END_OF_ISOLATE}"

@@ -64,6 +64,14 @@ class DocsPage:
     anchors: frozenset[str]
     sections: tuple[Section, ...] = ()
 
+    @property
+    def first_sentence(self) -> str:
+        """Return the first sentence of the page; "" if it has no text before its headings."""
+        text = self.sections[0].text if self.sections else ""
+        # What announces a list or an example is a sentence of its own without them.
+        sentence = re.split(r"(?<=[.:?]) ", text, maxsplit=1)[0]
+        return sentence.removesuffix(":") + "." if sentence.endswith(":") else sentence
+
 
 def list_docs_names() -> list[str]:
     """Return the sorted names of the documentation pages in this installation."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -23,6 +24,16 @@ def render_markdown(text: str) -> SafeString:
     Headings are lowered by two levels, so that they start at h3.
     """
     return _sanitise_html(_renderer.render(text))
+
+
+def render_excerpt(text: str, max_chars: int) -> SafeString:
+    """Render the beginning of a text, with an ellipsis if it has more than `max_chars` characters.
+
+    Tags do not count, and those that are open at the end are closed.
+    """
+    # The HTML and not the source is cut, because half a list or table would be read as text.
+    html = Truncator(render_markdown(text)).chars(max_chars, html=True)
+    return mark_safe(html)  # noqa: S308  (sanitised before it was cut)
 
 
 def _sanitise_html(html: str) -> SafeString:

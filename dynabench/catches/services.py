@@ -53,10 +53,9 @@ def show_catches(reader: Person, task: Task, catches: Iterable[Example]) -> list
     return [build_line(example) for example in examples]
 
 
-def show_newest_catch(reader: Person, task: Task) -> CatchLine | None:
-    """Return the task's newest public catch and record that it is shown; None without catches."""
-    lines = show_catches(reader, task, select_public_catches(task)[:1])
-    return lines[0] if lines else None
+def show_newest_catches(reader: Person, task: Task, max_count: int) -> list[CatchLine]:
+    """Return the task's newest public catches, and record that they are shown."""
+    return show_catches(reader, task, select_public_catches(task)[:max_count])
 
 
 def share_catch(*, annotator: Annotator, example: Example) -> SharedCatch:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from core.accounts.models import User
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
@@ -27,6 +28,21 @@ def list_visible_entries(user: Person, community: Community) -> list[CommunityTa
     entries = list(rows.select_related("task"))
     cache_roles(user, [entry.task for entry in entries])
     return entries
+
+
+def count_visible_tasks(user: Person) -> list[tuple[Community, int]]:
+    """Return the communities that the person may see, each with the number of tasks they may see.
+
+    One query.
+    """
+    # A private task must not even be counted for others.
+    visible_tasks = find_visible_tasks(user).order_by().values("pk")
+    entries = CommunityTask.objects.filter(
+        community=OuterRef("pk"), state=JOINED_STATE, task__in=visible_tasks
+    )
+    counts = entries.order_by().values("community").annotate(n=Count("pk")).values("n")
+    communities = find_visible_communities(user).annotate(task_count=Coalesce(Subquery(counts), 0))
+    return [(community, community.task_count) for community in communities]
 
 
 def find_communities(task: Task, user: Person) -> Sequence[Community]:

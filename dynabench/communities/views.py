@@ -29,6 +29,7 @@ from dynabench.communities.proposal_services import (
 )
 from dynabench.communities.selectors import (
     NEWS_PER_PAGE,
+    count_visible_tasks,
     list_visible_entries,
     select_waiting_proposals,
 )
@@ -56,7 +57,7 @@ def _build_frame(request: HttpRequest, community: Community, current_tab: str) -
 @require_safe
 def show_communities(request: HttpRequest) -> HttpResponse:
     """Show the communities that the person may see."""
-    values: dict[str, Any] = {"communities": find_visible_communities(request.user)}
+    values: dict[str, Any] = {"rows": count_visible_tasks(request.user)}
     if request.user.is_authenticated:
         user = get_person(request)
         values |= {

@@ -14,7 +14,7 @@ from core.figures.figure import Figure, FigureTable
 from core.figures.planes import PlaneDot, build_plane_scene
 from core.figures.plots import PlotLine, build_line_legend, build_line_scene, build_share_table
 from core.figures.rows import PERCENT_AXIS, AxisRow, RowAxis, build_rows_scene
-from core.numbers import format_decimal
+from core.numbers import format_decimal, format_short_number
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import COST_METRICS, DETAIL_METRICS
@@ -91,7 +91,7 @@ def build_score_axis(board: RankedBoard) -> RowAxis:
     ticks = []
     for share in (0, 0.25, 0.5, 0.75, 1):
         value = low + share * (top - low)
-        ticks.append((value, f"{value:.4g}".replace("-", "−")))
+        ticks.append((value, format_short_number(value, 4)))
     return RowAxis(low, top, ticks, zero=0 if low else None)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from core.charts import compute_scale_percent, draw_stacked_bars
 from core.figures.rows import RowAxis, draw_axis, draw_row
-from core.numbers import format_decimal
+from core.numbers import format_decimal, format_short_number
 from core.web.lists import get_numbered_page
 from evaluation.judges.custom_metrics.selectors import CustomMetricColumn as Custom
 from evaluation.judges.llm_judges.selectors import MetricJudge
@@ -226,11 +226,22 @@ def _describe_formula(matrix: Matrix, board_request: BoardRequest, board: Ranked
     weights, main_metric = board_request.weighting.metrics, matrix.main
     if board.anchors:
         return describe_formula(
-            weights, main_metric, describe_anchors(matrix, board), translate=_, name_metric=in_words
+            weights,
+            main_metric,
+            describe_anchors(matrix, board),
+            translate=_,
+            name_metric=in_words,
+            format_number=format_short_number,
         )
     budgets = build_rule(matrix, weights).budgets
     return describe_priced_formula(
-        weights, main_metric, board.rates.values, budgets, translate=_, name_metric=in_words
+        weights,
+        main_metric,
+        board.rates.values,
+        budgets,
+        translate=_,
+        name_metric=in_words,
+        format_number=format_short_number,
     )
 
 

@@ -12,7 +12,7 @@ from core.figures.drawing import draw_decoration
 from core.figures.figure import Figure
 from core.figures.rows import AxisRow, RowAxis, build_rows_scene, draw_row
 from core.figures.scene import Box, Margins, Scene
-from core.numbers import format_decimal, format_points
+from core.numbers import format_decimal, format_points, format_short_number
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.editions import describe_today
 from leaderboard.compare.findings import describe_comparison
@@ -70,7 +70,7 @@ def build_difference_axis(rows: Sequence[ComparedMetric], names: tuple[str, str]
     ticks = []
     for share in (-1, -0.5, 0, 0.5, 1):
         # Without a sign, because each side names the model that leads.
-        ticks.append((share * top, f"{abs(share * top):.4g}"))
+        ticks.append((share * top, format_short_number(abs(share * top), 4)))
     first, second = names
     ends_in_words = (
         _("%(model)s is better") % {"model": first},

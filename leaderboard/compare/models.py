@@ -19,6 +19,7 @@ from django.core.cache import cache
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from core.numbers import format_p
 from evaluation.contract import Answer, SetRow
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import filter_counting_runs
@@ -59,8 +60,6 @@ PAGE_EXAMPLES = 20
 SLICE_CORRECTION = "benjamini-hochberg"
 """The correction of the p-values of slices. Rows have Holm's correction."""
 CACHE_SECONDS = 24 * 3600
-MIN_SHOWN_P = 1e-4
-"""A smaller p is shown as “< 0.0001”."""
 METHODS: Mapping[str, str] = {
     "mcnemar": gettext_noop("McNemar's exact test"),
     "student": gettext_noop("Paired t-test"),
@@ -175,15 +174,6 @@ class ComparedExample:
     answers: tuple[str, str]
     gold: list[str]
     grades: tuple[float, float] | None
-
-
-def format_p(p: float) -> str:
-    """Return a p-value with two significant digits.
-
-    >>> format_p(0.0412), format_p(0.5), format_p(1.0), format_p(1e-9)
-    ('0.041', '0.5', '1', '< 0.0001')
-    """
-    return f"{p:.2g}" if p >= MIN_SHOWN_P else f"< {MIN_SHOWN_P:.4f}"
 
 
 def find_shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:

@@ -27,6 +27,10 @@ def _format_plain(name: str) -> str:
     return name.replace("_", " ")
 
 
+def _format_plain_number(number: float, digits: int) -> str:
+    return f"{number:.{digits}g}"
+
+
 def describe_formula(
     weights: Mapping[str, float],
     main_metric: str,
@@ -34,6 +38,7 @@ def describe_formula(
     *,
     translate: Callable[[str], str] = str,
     name_metric: Callable[[str], str] = _format_plain,
+    format_number: Callable[[float, int], str] = _format_plain_number,
 ) -> str:
     """Describe in a sentence the anchored score of a board or a snapshot.
 
@@ -50,6 +55,8 @@ def describe_formula(
         Translates a sentence. English by default.
     name_metric : callable
         Names a metric.
+    format_number : callable
+        Formats a number with so many significant digits.
 
     Returns
     -------
@@ -63,11 +70,11 @@ def describe_formula(
     total = sum(used_weights.values()) or 1
     shares = []
     for name, weight in used_weights.items():
-        share = f"{weight / total:.3g}"
+        share = format_number(weight / total, 3)
         shares.append(share if name == main_metric else f"{share} × {name_metric(name)}")
     terms = []
     for name in dict.fromkeys([main_metric, *used_weights]):
-        low, high = f"{scales[name]['low']:.4g}", f"{scales[name]['high']:.4g}"
+        low, high = (format_number(scales[name][end], 4) for end in ("low", "high"))
         terms.append(
             translate(SCALE_TERM) % {"metric": name_metric(name), "low": low, "high": high}
         )
@@ -89,6 +96,7 @@ def describe_priced_formula(
     *,
     translate: Callable[[str], str] = str,
     name_metric: Callable[[str], str] = _format_plain,
+    format_number: Callable[[float, int], str] = _format_plain_number,
 ) -> str:
     """Describe in a sentence the score of a board that has exchange rates.
 
@@ -102,7 +110,7 @@ def describe_priced_formula(
         The exchange rates.
     budgets : mapping of str to float
         See `leaderboard.ranking.dynascore.Rule`.
-    translate, name_metric : callable
+    translate, name_metric, format_number : callable
         See `describe_formula`.
 
     Returns
@@ -116,10 +124,11 @@ def describe_priced_formula(
     for name, weight in used_weights.items():
         value = name_metric(name)
         if name in budgets:
-            value = f"({budgets[name]:g} − {value})"
-        term = f"{weight / total:.3g} × {value}"
-        if name != main_metric:
-            term += f" ÷ {rates[name]:.4g}"
+            value = f"({format_number(budgets[name], 6)} − {value})"
+        term = f"{format_number(weight / total, 3)} × {value}"
+        rate = rates[name]
+        if name != main_metric and rate:
+            term += f" ÷ {format_number(rate, 4)}"
         terms.append(term)
     if not terms:
         return ""

@@ -68,6 +68,11 @@ class ListedBoard:
     is_open: bool
 
     @property
+    def is_empty(self) -> bool:
+        """Return whether no model was submitted; an arena is empty without comparisons."""
+        return not self.models and not (self.size and self.size.comparisons)
+
+    @property
     def leader(self) -> PreviewLine | None:
         """Return the first model of the board; None if no model is ranked."""
         return self.preview.lines[0] if self.preview and self.preview.lines else None
@@ -115,7 +120,12 @@ def show_boards(request: HttpRequest) -> HttpResponse:
         )
         boards.append(board)
     boards.sort(key=lambda board: -board.models)
-    values = {"boards": boards, "axis": draw_axis(PERCENT_AXIS)}
+    values = {
+        "boards": boards,
+        "filled_boards": [board for board in boards if not board.is_empty],
+        "empty_boards": [board for board in boards if board.is_empty],
+        "axis": draw_axis(PERCENT_AXIS),
+    }
     return render(request, "leaderboard/index.html", values)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-CSS = (Path(__file__).parents[2] / "static/css/site.css").read_text()
+STATIC = Path(__file__).parents[2] / "static"
+CSS = (STATIC / "css/site.css").read_text()
 LIGHT, DARK = (
     dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", block)) for block in CSS.split(":root {")[1:3]
 )
@@ -54,3 +55,19 @@ def test_the_formula():
 def test_contrast(theme, pairs, least):
     found = {pair: round(contrast(theme[pair[0]], theme[pair[1]]), 2) for pair in pairs}
     assert {pair: ratio for pair, ratio in found.items() if ratio < least} == {}
+
+
+@pytest.mark.parametrize("symbol", "ακ")
+def test_a_symbol_of_statistics_loads_no_alphabet(symbol):
+    faces = re.findall(r'url\("\.\./([^"]+)"\).+?unicode-range: ([^;]+);', CSS)
+    files = [file for file, ranges in faces if covers(ranges, ord(symbol))]
+    assert files == ["fonts/inter-symbols.woff2"]
+    assert (STATIC / files[0]).stat().st_size < 2_000
+
+
+def covers(ranges: str, code: int) -> bool:
+    for part in ranges.split(", "):
+        first, _dash, last = part.removeprefix("U+").partition("-")
+        if int(first, 16) <= code <= int(last or first, 16):
+            return True
+    return False

@@ -88,3 +88,27 @@ def test_ones_own_data_hold_the_battles(as_alice, task, voter, agreed):
     assert "my words" in text
     assert "open one" in text
     assert text.count('"models": ["m') == 1  # of the open one they are not told
+
+
+def test_the_overview_shows_the_newest_published_battle_with_a_choice(client, task, voter):
+    def past():
+        return client.get("/t/duel/").context["past"]
+
+    fight(task, voter, "left", prompt="private")
+    assert past() is None
+    page = client.get("/t/duel/").text
+    assert 'id="how"' in page  # the drawing of what one does
+    services.give_consent(voter=voter, task=task, agrees=True)
+    fight(task, voter, "left", prompt="older")
+    battle = fight(task, voter, "right", prompt="<b>newer</b> " + "long " * 200)
+    fight(task, voter, "tie", prompt="neither is better")
+    shown = past()
+    assert shown.prompt.startswith("<b>newer</b> long")
+    assert len(shown.prompt) < 300
+    assert [answer.is_better for answer in shown.answers] == [False, True]
+    assert shown.answers[1].name == battle.right.name
+    page = client.get("/t/duel/").text
+    assert 'id="past-battle"' in page
+    assert "<b>newer</b>" not in page
+    services.give_consent(voter=voter, task=task, agrees=False)
+    assert past() is None

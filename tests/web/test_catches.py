@@ -239,7 +239,9 @@ def test_the_page_goes_with_its_author(client, wall):
 
 def test_the_overview_leads_to_the_wall(client, wall):
     page = client.get("/t/nli/")
-    assert page.context["newest_catch"].uuid == public_of(wall)[0].uuid
+    assert [line.uuid for line in page.context["newest_catches"]] == [
+        example.uuid for example in public_of(wall)[:3]
+    ]
     assert 'id="all-catches"' in page.text
 
 

@@ -224,3 +224,14 @@ def test_an_installation_without_the_folder_has_no_pages(client, db, tmp_path, m
     assert client.get("/docs/").status_code == 200
     assert client.get("/docs/owners/").status_code == 404
     assert build_anchor("verdict") == ""
+
+
+def test_the_contents_introduce_the_first_pages_of_each_reader(client, db):
+    groups = client.get("/docs/").context["groups"]
+    for group in groups:
+        assert len(group.first_pages) == 3
+        for _name, page in group.first_pages:
+            assert 20 < len(page.first_sentence) < 260
+            assert page.first_sentence[-1] in ".?"
+            assert "```" not in page.first_sentence
+    assert get_docs_page("demo").first_sentence.endswith("looks like in use.")

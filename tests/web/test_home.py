@@ -1,7 +1,10 @@
 """What the first page tells of tasks, and what it keeps to itself."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.core.cache import cache
 
 from annotation.models import Example
 from dynabench.cards import build_cards, show_quotes
@@ -93,6 +96,27 @@ def test_nobody_is_sent_to_judge_what_is_not_for_them(client, nli, alice, bob):
     assert numbers() == {0}  # who wrote it
     client.force_login(UserFactory())
     assert numbers() == {1}
+
+
+def test_judging_is_offered_only_to_those_for_whom_something_waits(client, nli, alice, bob):
+    def offers():
+        pages = [client.get(path).text for path in ("/", "/t/nli/")]
+        # A visitor's link leads over signing in.
+        links = [len(re.findall("nli(?:/|%2F)judge", page)) for page in pages]
+        return links[0] > 0, links[1] > 1  # the tab of the task stays
+
+    assert offers() == (False, False)  # nobody has written yet
+    write(nli, bob)
+    cache.clear()
+    assert offers() == (True, True)  # a visitor may sign in and judge
+    client.force_login(bob)
+    assert offers() == (False, False)  # who wrote it
+    client.force_login(alice)
+    assert offers() == (True, True)  # though nobody has opened the queue yet
+    client.get("/t/nli/judge/")
+    judge(client, "label:neutral")
+    cache.clear()
+    assert offers() == (False, False)
 
 
 def test_the_tab_counts_nothing_once_the_last_example_is_judged(client, nli, alice, bob):

@@ -17,6 +17,7 @@ from django.utils import timezone
 from evaluation.models import Dataset
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, scripted_target
+from tests.support.judging import write
 from tests.support.task_pages import (
     Later,
     large,  # noqa: F401
@@ -100,7 +101,8 @@ DOORS = {"open": ["write", "judge"], "paused": ["judge"], "closed": ["judge"]}
 
 
 @pytest.mark.parametrize("state", Round.State.values)
-def test_a_round_in_each_state(as_alice, nli, state):
+def test_a_round_in_each_state(as_alice, nli, bob, state):
+    write(nli, bob)  # which waits for a judge
     nli.state = state
     nli.save()
     page = as_alice.get("/t/nli/").text
@@ -130,7 +132,7 @@ def test_names_of_targets_are_hidden_while_the_round_is_open(client, nli):
 def test_a_sensitive_task_shows_its_texts_behind_a_shield(client, hate):
     page = client.get("/t/hate-speech/")
     before, inside = page.text.split('class="shield"')
-    inside, after = inside.split('id="people-and-models"')
+    inside, after = inside.split('id="leaderboard"')
     assert [part.count('class="card case"') for part in (before, inside, after)] == [0, 6, 0]
     assert hate.task.config.content_warning.share in text_of(page)
 

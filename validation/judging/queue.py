@@ -427,6 +427,39 @@ def count_queued_examples(rounds: Collection[int]) -> Counter[int]:
     return Counter(dict(usable_items.values_list("round").annotate(Count("pk"))))
 
 
+def count_waiting_roughly(rounds: Sequence[Round]) -> Counter[int]:
+    """Count the examples that wait for votes, by round id, as of about the last minute.
+
+    Of those that are not queued yet, at most MAX_UNQUEUED count. Cached, because lists of tasks are
+    read more often than people vote. Three queries when it is counted.
+    """
+    ids = [round.pk for round in rounds if round.state in JUDGED_ROUND_STATES]
+    if not ids:
+        return Counter()
+
+    def count() -> Counter[int]:
+        waiting_by_round = count_queued_examples(ids)
+        # With their tasks, each of which says which share of its examples is judged.
+        judged_rounds = Round.objects.filter(pk__in=ids).select_related("task")
+        new_examples = Example.objects.filter(round__in=ids)
+        drawn = islice(iterate_drawn_examples(new_examples, judged_rounds), MAX_UNQUEUED)
+        waiting_by_round.update(round for round, _example_id in drawn)
+        return waiting_by_round
+
+    return read_or_count(f"waiting:{'-'.join(map(str, ids))}", count)
+
+
+def find_tasks_with_work(validator: Annotator, tasks: Collection[int]) -> set[int]:
+    """Return the ids of the tasks that have an example for this validator, queued or new.
+
+    At most three queries.
+    """
+    found_tasks = find_tasks_with_places(validator, tasks)
+    other_tasks = set(tasks) - found_tasks
+    # New examples enter a queue only when somebody opens it, so both kinds count.
+    return found_tasks | set(count_unqueued_examples(validator, other_tasks))
+
+
 def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Counter[int]:
     """Count the examples of others that would be queued when the validator asks for one.
 

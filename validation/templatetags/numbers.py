@@ -54,12 +54,6 @@ def explanation(name: str) -> str:
 
 
 @register.filter
-def or_unknown(number: Number) -> Number | str:
-    """Return the count, or the word for unknown."""
-    return gettext("unknown") if isinstance(number, Undefined) else number
-
-
-@register.filter
 def describe_missing(numbers: Mapping[str, Number]) -> str:
     """Describe what a round lacks before its catch rate can be a headline; empty if nothing."""
     vmer, decided_count = numbers["vmer"], numbers["decided"]

@@ -80,6 +80,28 @@ def find_consent(voter: Annotator, task: Task) -> ReleaseConsent | None:
     return answers.first()
 
 
+def find_newest_published_battle(task: Task) -> Battle | None:
+    """Return the newest published battle of two models with a vote for one of them.
+
+    None in a sensitive task, whose texts are not shown for entertainment. At most three queries.
+    """
+    if task.is_sensitive:
+        return None
+    battles = Battle.objects.filter(
+        task=task, release=Battle.Release.RELEASED, winner__in=SIDES, names_itself=False
+    )
+    # Several answers would not fit beside each other, and a gold pair has no models.
+    two_models = battles.filter(gold__isnull=True, ranking__isnull=True)
+    first_turns = Prefetch("turns", Turn.objects.filter(number=1).prefetch_related("replies"))
+    battle: Battle | None = (
+        two_models.select_related("left", "right")
+        .prefetch_related(first_turns)
+        .order_by("-pk")
+        .first()
+    )
+    return battle
+
+
 def list_live_contestants(task: Task) -> list[Contestant]:
     """Return the models that battles may draw."""
     live = task.contestants.filter(is_live=True, target__isnull=False)

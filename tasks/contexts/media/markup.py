@@ -26,7 +26,7 @@ def render_value(config: TaskConfig, field: str, value: Any) -> str:
     values = {
         "element": component.kind.element,
         "value": value,
-        "title": component.title,
+        "title": component.third_person_title,
         "language": config.language,
         "is_sensitive": config.content_warning is not None,
     }

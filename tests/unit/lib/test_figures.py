@@ -44,7 +44,7 @@ from core.figures.rows import (
     draw_brackets,
     draw_row,
 )
-from core.figures.scene import Box, Label, Margins, Mark, Scene, Segment
+from core.figures.scene import Box, Label, Margins, Mark, Scene, Segment, mirror_scene
 from dynabench.templatetags.charts import draw_thin_bar, draw_whisker
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -352,3 +352,44 @@ def test_lines_end_at_the_last_known_value():
     assert "R3" in texts(page)
     assert "R4" not in texts(page)
     assert find_last_index([PlotLine("a", [Point("R1", None)])]) is None
+
+
+def test_charts_begin_at_the_right_for_readers_of_arabic():
+    bar = (Box("held bar", (0, 0), 30, 100),)
+    row = AxisRow("m", 25, 20, 40)
+    thin_bar, plot = draw_thin_bar(30), draw_row(row, PERCENT_AXIS)
+    assert 'x="0%" y="0%" width="30%"' in thin_bar
+    assert '<svg x="25%" y="50%"><path class="chosen dot"' in plot
+    with override("ar"):
+        assert 'x="70%" y="0%" width="30%"' in draw_thin_bar(30)
+        assert '<svg x="75%" y="50%"><path class="chosen dot"' in draw_row(row, PERCENT_AXIS)
+        scene = build_line_scene([PlotLine("People", [Point("R1", 0.5)], "people")], top=1)
+        file = write_figure_svg(figure(Scene(bar, 10, 100, Margins(0, 50, 0, 10))), "Source")
+        page = draw_on_page(scene, "title")
+    # The margins change sides, and lines of text begin at the right edge.
+    assert 'x="120.0" y="' in file
+    assert 'x="136"' in file
+    assert 'text-anchor="end"' in file
+    assert 'd="M0 0H16"' in page
+    assert 'text-anchor="start"' in page
+
+
+def test_a_text_from_right_to_left_begins_with_its_number_at_the_right():
+    scene = Scene((Label("axis text", (0, 0), "31 نقطة"), Label("axis text", (0, 0), "R1")), 9, 9)
+    with override("ar"):
+        assert texts(parsed(draw_on_page(scene, "t"))) == ["\u206731 نقطة\u2069", "R1"]
+
+
+def test_a_scene_that_is_mirrored_twice_is_as_before():
+    scene = line_scene(0.2, 0.7, 0.4)
+    assert mirror_scene(mirror_scene(scene)) != scene  # the frame's stubs keep their second shape
+    rows = build_rows_scene([AxisRow("m", 25, 20, 40)], PERCENT_AXIS)
+    assert mirror_scene(mirror_scene(rows)) == rows
+
+
+def test_numbers_of_charts_have_the_marks_of_the_reader():
+    with override("de"):
+        assert choose_ticks(0, 2)[1] == (0.5, "0,5")
+        assert [text for _value, text in choose_ticks(0, 4000)][1] == "1.000"
+        columns = build_column_scene(["a"], [ColumnPart("catch bar", "c", [1200])])
+        assert "1.200" in texts(parsed(draw_on_page(columns, "t")))

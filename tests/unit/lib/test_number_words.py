@@ -10,6 +10,7 @@ from core.numbers import (
     format_percent_axis,
     format_percent_number,
     format_points,
+    format_short_number,
 )
 
 
@@ -21,7 +22,7 @@ from core.numbers import (
         ("de-at", "50,0\u00a0%", "50,0"),
         ("es", "50,0\u00a0%", "50,0"),
         ("fr", "50,0\u202f%", "50,0"),
-        ("ar", "50,0%", "50,0"),
+        ("ar", "50.0%", "50.0"),
     ],
 )
 def test_percent_by_language(language, percent, number):
@@ -46,6 +47,21 @@ def test_signs_are_real_and_zero_has_none():
     assert format_percent(-0.123) == "−12.3%"
     assert format_percent(-0.0001) == "0.0%"
     assert (format_points(3.46), format_points(-3.46)) == ("+3.5", "−3.5")
+
+
+def test_signs_stay_in_front_of_their_number_in_arabic():
+    with override("ar"):
+        assert format_points(3.46) == "\u200e+3.5"
+        assert format_decimal(-0.14, 2) == "\u200e−0.14"
+
+
+def test_a_short_number_has_the_decimals_that_it_needs():
+    assert [format_short_number(number) for number in (0.5, 1200, 2_000_000, 1e-7)] == [
+        "0.5", "1,200", "2,000,000", "0.0000001",
+    ]  # fmt: skip
+    assert format_short_number(0.04123, 2) == "0.041"
+    with override("de"):
+        assert format_short_number(1200.5) == "1.200,5"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Formats of numbers in which we differ from Django, by language."""
