@@ -81,21 +81,24 @@ def change_keyboard_mode(request: HttpRequest) -> HttpResponse:
     return_url = request.POST.get("next", "")
     if return_url and is_htmx_partial(request):
         return render(request, "components/keys_switch.html", {"back": return_url})
+    return _redirect_within_site(request, return_url, "help")
+
+
+def _redirect_within_site(request: HttpRequest, url: str, fallback: str) -> HttpResponse:
+    """Redirect to a URL of this site, or to the named page if it is empty or of another site."""
     # Anybody can write this address: it must not lead to another site.
-    is_own_url = url_has_allowed_host_and_scheme(
-        return_url, {request.get_host()}, request.is_secure()
-    )
-    return redirect(return_url if is_own_url else "help")
+    is_own_url = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
+    return redirect(url if is_own_url else fallback)
 
 
 @require_POST
 def change_ranking_visibility(request: HttpRequest) -> HttpResponse:
-    """Join or leave the rankings of people."""
+    """Join or leave the rankings of people, and return to the previous page."""
     set_ranking_visibility(
         annotator=get_annotator(get_person(request)), is_on=request.POST.get("on") == "1"
     )
     messages.success(request, _("Saved"))
-    return redirect("account")
+    return _redirect_within_site(request, request.POST.get("next", ""), "account")
 
 
 @never_cache

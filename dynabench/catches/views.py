@@ -26,7 +26,7 @@ from dynabench.catches.selectors import (
 )
 from dynabench.catches.services import share_catch, show_catches, withdraw_sharing
 from tasks.access import find_task, require_permission
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.permissions import can_see
 
 
@@ -41,6 +41,7 @@ def show_wall(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "page": page,
         "lines": show_catches(request.user, task, page.rows),
+        "is_open": task.rounds.filter(state=Round.State.OPEN).exists(),
     }
     return render(request, "catches/wall.html", values)
 

@@ -86,6 +86,8 @@ def test_the_ranking_and_its_switch(page, alice, work):
     visit(page, "/t/nli/people/")
     expect(page.get_by_role("row")).to_have_count(0)
     audit(page)
+    page.locator("#join-ranking").click()
+    expect(page.get_by_role("row")).to_have_count(3)
 
 
 def test_check_39_download_and_delete(page, alice, work):

@@ -89,6 +89,13 @@ def test_nothing_is_on_the_wall_before_a_release(client, closed):
     assert 'id="no-catches"' in page.text
 
 
+def test_the_wall_offers_to_write_while_a_round_is_open(client, wall):
+    assert wall.state != "open"
+    assert 'id="write-one"' not in client.get(WALL).text
+    RoundFactory(task=wall.task, number=2)
+    assert 'id="write-one"' in client.get(WALL).text
+
+
 def test_the_wall_goes_on_by_pages(client, wall, monkeypatch):
     monkeypatch.setattr("dynabench.catches.views.WALL_SIZE", 2)
     first = client.get(WALL)

@@ -50,6 +50,16 @@ def test_the_switch_is_on_the_account_page(as_alice, alice, nli):
     assert as_alice.get("/account/ranking/").status_code == 405
 
 
+def test_people_join_where_they_meet_the_ranking(as_alice, alice, nli):
+    tries(nli, alice, ["fooled"])
+    assert 'id="join-ranking"' in as_alice.get(URL).text
+    joined = as_alice.post("/account/ranking/", {"on": "1", "next": URL})
+    assert joined.headers["Location"] == URL
+    assert 'id="join-ranking"' not in as_alice.get(URL).text
+    elsewhere = as_alice.post("/account/ranking/", {"on": "1", "next": "https://evil.test/"})
+    assert elsewhere.headers["Location"] == "/account/"
+
+
 def test_only_those_who_chose_it_are_seen_and_see(as_alice, alice, bob, nli):
     carol = UserFactory()
     for user in (alice, bob, carol):
