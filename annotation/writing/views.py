@@ -131,7 +131,7 @@ def show_write_page(request: HttpRequest, code: str) -> HttpResponse:
     record_text_shown(annotator=annotator, task=task)
     round = find_round_to_write(task, annotator)
     if round is None:
-        message = _("No round is open. Come back when the next one opens.")
+        message = _("Examples are written in rounds. You can write again when the next one opens.")
         return _render_closed(request, task, annotator, message)
     # Whoever has begun a text still finds it while the round is paused.
     if round.state == Round.State.PAUSED and not has_begun_writing(annotator, round):

@@ -40,6 +40,12 @@ class Webhook(models.Model):
         return f"webhook {self.pk}"  # an address may hold a secret
 
     @property
+    def event_titles(self) -> list[str]:
+        """Return the events in words. Events of later versions keep their names."""
+        titles = dict(self.Event.choices)
+        return [str(titles.get(name, name)) for name in self.events]
+
+    @property
     def is_on(self) -> bool:
         """Return whether the webhook is switched on."""
         return self.on_since is not None

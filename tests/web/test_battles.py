@@ -16,6 +16,7 @@ from annotation.models import GatePass
 from annotation.refusals import CapReached, NotAllowed, StaleForm
 from core.accounts.services import get_annotator
 from leaderboard.arena.battles import selectors, services, views
+from leaderboard.arena.battles.page import IDEAS
 from leaderboard.arena.battles.voters import list_voters
 from leaderboard.arena.report import compute_report
 from leaderboard.models import Battle, Comparison, GoldPair, Reply, Turn
@@ -131,6 +132,17 @@ def test_a_double_click_asks_once(task, voter):
     again = send(task, voter, key=first.key, battle=battle, number=1)
     assert again.pk == first.pk
     assert (Battle.objects.count(), Turn.objects.count(), Reply.objects.count()) == (1, 1, 2)
+
+
+def test_an_idea_fills_the_first_message_only(as_alice, task, voter, agreed):
+    page = as_alice.get(URL, {"idea": "riddle"})
+    assert len(page.context["ideas"]) == 3
+    assert page.context["form"].initial["prompt"] == str(IDEAS["riddle"][1])
+    assert as_alice.get(URL, {"idea": "unknown"}).context["form"].initial["prompt"] == ""
+    send(task, voter)
+    page = as_alice.get(URL, {"idea": "riddle"})
+    assert "ideas" not in page.context
+    assert page.context["form"].initial["prompt"] == ""
 
 
 def test_a_page_that_is_old_is_refused_and_keeps_the_text(as_alice, task, voter, agreed):

@@ -292,8 +292,10 @@ def count_validation_numbers(round):
 
 
 def steps_on_page(client):
-    """A label for each step of the example that the page shows."""
-    names = re.findall(r'name="step-(\d+)"', client.get(JUDGE).text)
+    """A label for each step of the example that the page shows, as the first of two questions."""
+    page = client.get(JUDGE)
+    assert page.text.count('class="numbered"') == 2
+    names = re.findall(r'name="step-(\d+)"', page.text)
     return {f"t{number}": "fine" for number in names}
 
 

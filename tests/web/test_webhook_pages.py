@@ -35,6 +35,7 @@ def test_pages_make_show_test_switch_and_delete(as_alice, alice, nli, receiver):
     assert made.status_code == 201
     secret = re.search(r"whsec_[\w+/=]+", made.text)[0]
     assert secret not in as_alice.get(HOOKS).text
+    assert Webhook.objects.get().event_titles == [Webhook.Event.SNAPSHOT_MADE.label]
     page = f"{HOOKS}{Webhook.objects.get().pk}/"
     (greeting,) = Delivery.objects.all()
     assert (greeting.event, greeting.state, len(server.seen)) == ("webhook.test", "sent", 1)

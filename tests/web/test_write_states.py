@@ -23,6 +23,7 @@ def test_judging_is_offered_only_where_an_example_waits(closed, as_alice):
     page = ok(as_alice.get("/t/nli/write/"))
     offers = page.text.partition('id="work"')[2]
     assert judge not in offers
+    assert 'id="follow"' in offers
     write(closed, UserFactory())
     fill_queue(round=closed)
     page = ok(as_alice.get("/t/nli/write/"))

@@ -7,6 +7,7 @@ from uuid import uuid4
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.attempts.failures import FAILURE_MESSAGES, NO_ANSWER_MESSAGE
 from core.accounts.models import Annotator
@@ -25,6 +26,21 @@ from leaderboard.models import SIDES, Battle, Turn
 from tasks.models import Task
 
 TEMPLATE = "battles/battle.html"
+IDEAS = {
+    "explain": (
+        gettext_lazy("Explain something"),
+        gettext_lazy("Explain to a child why the sea has tides."),
+    ),
+    "letter": (
+        gettext_lazy("Write a letter"),
+        gettext_lazy("Write a short, polite complaint about a train that came late."),
+    ),
+    "riddle": (
+        gettext_lazy("Solve a riddle"),
+        gettext_lazy("Which is heavier, a kilo of feathers or a kilo of lead? Say why."),
+    ),
+}
+"""First messages to begin with: (title, message) by the name in the page's address."""
 
 
 class ShownAnswer(NamedTuple):
@@ -66,6 +82,10 @@ def show_battle(
     # A battle that has ended accepts no messages.
     if not (battle and battle.ended_at):
         values["form"] = form or _build_form(task, battle, values["last"])
+        if battle is None:
+            values["ideas"] = [(name, title) for name, (title, _text) in IDEAS.items()]
+            if form is None and (idea := IDEAS.get(request.GET.get("idea", ""))):
+                values["form"].initial["prompt"] = str(idea[1])
         if battle and len(battle.sides) > len(SIDES):
             initial = {"battle": battle.uuid, "turns": len(values["turns"])}
             values["ranking_form"] = ranking_form or RankingForm(battle.sides, initial=initial)
