@@ -31,7 +31,19 @@ from bench.verdict_page import ROOT
 LABELS = ("entailment", "neutral", "contradiction")
 SNAPSHOT_PATH = "/t/nli/leaderboard/snapshots/1/"
 EVIDENCE_PATH = "/api/v1/tasks/nli/leaderboard/snapshots/1/evidence/"
-USAGE = {"examples_per_second": 20.0, "peak_bytes": 2**31, "mean_bytes": 2**30}
+USAGE = {
+    "examples_per_second": 20.0, "peak_bytes": 2**31, "mean_bytes": 2**30,
+    "latency_p95_seconds": 0.05,
+}  # fmt: skip
+MEASUREMENTS = {
+    "timed_answers": 300, "timed_seconds": 15.0,
+    "memory_peaks": [2**30, 2**31, 2**29] * 20,
+    "memory_byte_seconds": 15 * 2**30, "memory_seconds": 15,
+    "single_seconds": [[0.03, 20], [0.05, 20]],
+}  # fmt: skip
+"""What gives the values of USAGE."""
+KINDS = ("lower_case", "misspellings", "upper_case", "swapped_letters")
+"""The kinds of perturbation, one for each variant of an example."""
 BARS = {"minutes": 10.0, "MB": 500.0}  # at most, with two cores
 
 
@@ -49,10 +61,9 @@ def fill_site(models: int, sets: int, rows: int) -> None:
 
     install_official_tasks()
     task = Task.objects.get(code="nli")
-    # What raw answers don't give is not measured.
-    task.config_text = task.config_text.replace("[fairness, robustness]", "[]")
-    for name in ("fairness", "robustness"):
-        task.config_text = task.config_text.replace(f", {name}: 1", "")
+    # Fairness is computed in the same way, of fewer variants.
+    task.config_text = task.config_text.replace("[fairness, robustness]", "[robustness]")
+    task.config_text = task.config_text.replace(", fairness: 1", "")
     task.save()
     round = task.rounds.get()
     Round.objects.filter(pk=round.pk).update(state="released")
@@ -107,6 +118,14 @@ def _store_runs(
     for number in range(rows):
         uid = f"{prefix}-{number:05}"
         lines.append([build_prediction_line(uid, Answer(label)) for label in LABELS])
+    variant_lines = [
+        [
+            [build_prediction_line(f"{prefix}-{number:05}", Answer(label), kind=kind)
+             for label in LABELS]
+            for kind in KINDS
+        ]
+        for number in range(rows)
+    ]  # fmt: skip
     scores = []
     for submission, skill in zip(submissions, skills, strict=True):
         guessed_columns = rng.integers(len(LABELS), size=rows)
@@ -114,7 +133,7 @@ def _store_runs(
         text = b"".join(row[column] for row, column in zip(lines, columns, strict=True))
         run = EvaluationRun.objects.create(
             submission=submission, version=version, state="done", outcome="ok", runner="docker",
-            seed=7, finished_at=timezone.now(), usage=USAGE,
+            seed=7, finished_at=timezone.now(), usage=USAGE, measurements=MEASUREMENTS,
             predictions=ContentFile(gzip.compress(text, 1), name="p.jsonl.gz"),
         )  # fmt: skip
         accuracy = float(np.mean(columns == right_columns))
@@ -122,7 +141,32 @@ def _store_runs(
         scores.append(Score(run=run, metric="accuracy", value=accuracy, **shown))
         macro_f1 = _count_macro_f1(columns, right_columns)
         scores.append(Score(run=run, metric="macro_f1", value=macro_f1, **shown))
+        # One in ten variants changes the answer, which is how models differ.
+        is_changed = rng.random((rows, len(KINDS))) < 0.1
+        after = np.where(is_changed, (columns[:, None] + 1) % len(LABELS), columns[:, None])
+        text = b"".join(
+            variant_lines[row][kind][after[row, kind]]
+            for row in range(rows)
+            for kind in range(len(KINDS))
+        )
+        run = EvaluationRun.objects.create(
+            submission=submission, version=version, suite="robustness", state="done",
+            outcome="ok", runner="docker", seed=7, finished_at=timezone.now(),
+            predictions=ContentFile(gzip.compress(text, 1), name="p.jsonl.gz"),
+        )  # fmt: skip
+        for metric, value in _count_robustness(columns, after, right_columns).items():
+            scores.append(Score(run=run, metric=metric, value=value, **shown))
     Score.objects.bulk_create(scores)
+
+
+def _count_robustness(columns: Any, after: Any, right_columns: Any) -> dict[str, float]:
+    """Return the scores of perturbed answers, counted without the code that is measured."""
+    accuracies = (after == right_columns[:, None]).mean(axis=0)
+    return {
+        "worst_kind": float(accuracies.min()),
+        "worst_kind_drop": float((columns == right_columns).mean() - accuracies.min()),
+        "consistency": float((after == columns[:, None]).mean()),
+    }
 
 
 def _count_macro_f1(columns: Any, right_columns: Any) -> float:
@@ -144,7 +188,7 @@ def read_bare(port: int) -> tuple[float, int]:
     with urllib.request.urlopen(address) as answer:
         names = [each["name"] for each in json.load(answer)["sets"]]
     for name in names:
-        for part in ("labels", "answers"):
+        for part in ("labels", "answers", "perturbed"):
             with open_patiently(f"{address}{name}/{part}/") as lines:
                 for line in lines:
                     orjson.loads(line)

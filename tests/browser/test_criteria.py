@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from annotation.models import Example
 from tests.browser.conftest import audit, visit
-from tests.support.criteria import LINES, number, open_task, write
+from tests.support.criteria import CRITERIA, LINES, number, open_task, write
 from tests.support.factories import UserFactory
 from tests.support.writing import signed_in
 from validation.consensus import reading
@@ -51,11 +51,14 @@ def test_a_judge_judges_each_criterion(open_page, alice, advice, script):
     example = Example.objects.get()
     author.post(f"/attempt/{example.uuid}/answer/", number("not_met", "met", "not_met"))
     page = open_page(alice, java_script_enabled=script)
+    page.set_viewport_size({"width": 320, "height": 800})
     visit(page, "/t/advice/judge/")
     audit(page)
     choose(page, "met", "cannot_tell")
     page.locator("#send-criteria").click()
     expect(page.locator("#id_criterion-3_error")).to_be_visible()
+    # Which one is meant is said in the summary, too: on a phone the question is far below.
+    expect(page.locator("#error-summary a")).to_contain_text(CRITERIA[2]["text"])
     expect(page.locator("[name=criterion-2][value=cannot_tell]")).to_be_checked()
     audit(page)
     choose(page, "met", "cannot_tell", "not_met")
