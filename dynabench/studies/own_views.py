@@ -1,5 +1,6 @@
 """The task owners' pages about studies: the plan, its freeze, and the report."""
 
+from collections import Counter
 from io import BytesIO
 
 from django.contrib import messages
@@ -12,15 +13,24 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core.accounts.people import get_person
 from core.web.htmx import get_form_status
+from core.web.lists import list_page
 from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.studies import services
 from dynabench.studies.forms import StudyForm
 from dynabench.studies.models import Study
-from dynabench.studies.selectors import build_records, build_study_report, can_read_study
+from dynabench.studies.rules.starter import write_starter_plan
+from dynabench.studies.selectors import (
+    build_records,
+    build_study_report,
+    can_read_study,
+    list_free_campaigns,
+    list_task_studies,
+)
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Task
 from tasks.permissions import can_own, can_read
 
+PEOPLE_STATES = ("drawn", "began", "submitted")
 STATE_SERVICES = {"frozen": services.freeze_study, "closed": services.close_study}
 
 
@@ -57,7 +67,9 @@ def list_studies(request: HttpRequest, code: str) -> HttpResponse:
     """Show all studies of the task."""
     task = _find_owned_task(request, code)
     return render(
-        request, "own/studies.html", {"task": task, "studies": Study.objects.filter(task=task)}
+        request,
+        "own/studies.html",
+        {"task": task, "page": list_page(request, list_task_studies(task))},
     )
 
 
@@ -65,7 +77,9 @@ def list_studies(request: HttpRequest, code: str) -> HttpResponse:
 def create_study(request: HttpRequest, code: str) -> HttpResponse:
     """Show the form for a new plan, and create its study as a draft."""
     task = _find_owned_task(request, code)
-    form = StudyForm(request.POST if request.method == "POST" else None)
+    starter = write_starter_plan(f"{task.code[:30]}-study", list_free_campaigns(task))
+    form_data = request.POST if request.method == "POST" else None
+    form = StudyForm(form_data, initial={"plan_text": starter})
     if form.is_valid():
         with show_as_form_error(form):
             study = services.make_study(task=task, actor=get_person(request), **form.cleaned_data)
@@ -91,7 +105,8 @@ def _render_form(
     request: HttpRequest, task: Task, form: StudyForm, study: Study | None = None
 ) -> HttpResponse:
     """Render the form of a study's plan."""
-    values = {"task": task, "form": form, "study": study}
+    campaigns = list_free_campaigns(task)
+    values = {"task": task, "form": form, "study": study, "campaigns": campaigns}
     return render(request, "own/study_form.html", values, status=get_form_status(form))
 
 
@@ -102,7 +117,15 @@ def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     values = {"task": own_study.task, "study": own_study, "plan": own_study.plan}
     # A draft has no arms yet, and nobody in them.
     if own_study.state != Study.State.DRAFT:
-        values["report"] = build_study_report(own_study)
+        report = build_study_report(own_study)
+        values["report"] = report
+        values["counts"] = Counter()
+        for arm in report["arms"].values():
+            # Its other entries are means and exclusions, which have no sum.
+            values["counts"].update({state: arm[state] for state in PEOPLE_STATES})
+        comparisons = report["planned"] + report["exploratory"]
+        # Without any, two tables would say so in each row.
+        values["has_effects"] = any(one["p"] is not None for one in comparisons)
         path = reverse("studies:arrive", args=[own_study.code])
         first_arm = own_study.arms.select_related("campaign").first()
         assert first_arm is not None

@@ -5,12 +5,15 @@ from collections.abc import Collection
 from math import log
 from typing import Any
 
+from django.db.models import Count, QuerySet
+
 from core.accounts.models import Annotator, User
 from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
 from dynabench.campaigns.selectors import select_campaign_examples
 from dynabench.studies.models import Study, StudyDraw
 from dynabench.studies.rules.plan import Outcome
 from dynabench.studies.rules.records import MeasuredValue, PersonRecord
+from tasks.models import Task
 from tasks.permissions import can_own, can_read
 from validation.models import Consensus
 
@@ -33,6 +36,17 @@ EXAMPLE_FIELDS = (
 )
 
 ExampleRow = dict[str, Any]
+
+
+def list_task_studies(task: Task) -> QuerySet[Study]:
+    """Return the studies of a task, each with the number of people drawn as `people_count`."""
+    return Study.objects.filter(task=task).annotate(people_count=Count("arms__draws"))
+
+
+def list_free_campaigns(task: Task) -> list[str]:
+    """Return the addresses of the task's campaigns that no study uses, newest first."""
+    free = Campaign.objects.filter(task=task, study_arm=None).exclude(state=Campaign.State.CLOSED)
+    return list(free.order_by("-pk").values_list("slug", flat=True))
 
 
 def can_read_study(user: User, study: Study) -> bool:

@@ -154,6 +154,43 @@ def test_a_frozen_plan_does_not_change(frozen):
     assert study.plan_text == PLAN
 
 
+def test_a_new_study_starts_from_a_plan_with_its_own_campaigns():
+    study, owner, rounds = plan_study()
+    client, url = sign_in(owner), "/own/alone/studies/new/"
+    assert "campaign: arm-alone" in client.get(url).context["form"].initial["plan_text"]
+    second_slug = open_campaign(rounds[0].task, slug="second", places=40).slug
+    plan_text = client.get(url).context["form"].initial["plan_text"]
+    assert client.post(url, {"plan_text": plan_text}).status_code == 302
+    made_plan = Study.objects.exclude(pk=study.pk).get().plan
+    assert [arm.campaign for arm in made_plan.arms] == [second_slug, "arm-alone"]
+
+
+def test_each_problem_of_a_plan_has_a_line_of_its_own():
+    study, owner, _ = plan_study()
+    url = f"/own/alone/studies/{study.code}/change/"
+    page = sign_in(owner).post(
+        url, {"plan_text": PLAN.replace("assume: {mean: 0.", "assume: {mean: 7.")}
+    )
+    assert page.status_code == 422
+    problems = page.context["form"].errors["plan_text"][0].splitlines()
+    assert len(problems) > 1
+    assert all("line" in problem for problem in problems)
+
+
+def test_comparisons_appear_when_there_are_people(frozen):
+    study, owner = frozen
+    client, url = sign_in(owner), f"/own/alone/studies/{study.code}/"
+    page = client.get(url)
+    assert 'id="too-few"' in page.text
+    assert page.context["counts"] == {"drawn": 0, "began": 0, "submitted": 0}
+    play(study)
+    page = client.get(url)
+    assert 'id="too-few"' not in page.text
+    assert page.context["counts"]["drawn"] == 12
+    (row,) = client.get("/own/alone/studies/").context["page"].rows
+    assert row.people_count == 12
+
+
 def test_a_plan_comes_before_the_data():
     study, owner, _ = plan_study()
     take_part(Campaign.objects.get(slug="arm-helped"))

@@ -10,6 +10,7 @@ from dynabench.studies.rules.plan import (
     find_effect_problem,
     read_plan,
 )
+from dynabench.studies.rules.starter import PLACEHOLDERS, write_starter_plan
 from tasks.config.parsing import ConfigError
 
 PLANS = sorted((Path(__file__).parents[3] / "docs/studies").glob("*.yaml"))
@@ -123,3 +124,10 @@ def test_an_effect_must_leave_shares_between_0_and_1():
 def test_the_hash_does_not_depend_on_line_ends():
     assert compute_plan_hash(PLAN) == compute_plan_hash(PLAN.replace("\n", "\r\n"))
     assert compute_plan_hash(PLAN) != compute_plan_hash(PLAN.replace("90", "91"))
+
+
+@pytest.mark.parametrize("campaigns", [[], ["one"], ["one", "two", "three"]])
+def test_the_plan_of_a_new_study_is_valid(campaigns):
+    plan = read_plan(write_starter_plan("nli-study", campaigns))
+    names = [arm.campaign for arm in plan.arms]
+    assert names == (campaigns + list(PLACEHOLDERS)[len(campaigns) :])[:2]
