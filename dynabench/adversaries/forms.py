@@ -53,6 +53,11 @@ class AdversaryForm(forms.ModelForm):
         model = Adversary
         fields = ("name", "seed", "is_nightly") + BUDGET_FIELDS
 
+    @property
+    def budget_fields(self) -> list[forms.BoundField]:
+        """Return the fields that limit a run."""
+        return [self[name] for name in BUDGET_FIELDS]
+
 
 class OptionsForm(forms.Form):
     """The form for the settings of a kind."""

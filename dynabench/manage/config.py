@@ -23,6 +23,7 @@ from core.web.form_subjects import build_field_name, find_form_subject, rename_f
 from core.web.htmx import get_form_status, render_page
 from core.web.lists import list_page
 from dynabench.manage.access import find_owned_task
+from dynabench.manage.config_rows import list_setting_rows
 from dynabench.manage.preview import build_judge_values, build_write_values, render_in_frame
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
@@ -238,6 +239,7 @@ def _show_editor(
         "fixed": fixed_parts,
         "errors": form.errors.get("text", []),
         "page": list_page(request, entries.select_related("actor__annotator"), size=PAGE_SIZE),
+        "rows": list_setting_rows(task.config_text),
         "problems": list_problem_lines(problems, text),
         "counted": describe_problem_counts(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),

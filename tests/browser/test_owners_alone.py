@@ -77,7 +77,7 @@ def set_up_target(page, name):
     page.locator("a.button[href$='/targets/choose/']").click()
     page.locator("a[href$='/targets/new/']").click()
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Adapter").select_option("scripted")
+    page.get_by_label("Protocol", exact=True).select_option("scripted")
     page.get_by_label("Options").fill(ANSWER)
     page.locator("#save-model").click()
     page.locator("#send-test").click()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 from django.contrib.messages import get_messages
@@ -234,3 +235,14 @@ def test_a_refused_text_says_nothing_of_the_target(owner, nli, fail, stored):
     owner.post(f"/own/nli/targets/{target.pk}/test/", {"premise": "Rain.", "hypothesis": "Wet."})
     target.refresh_from_db()
     assert target.contact_reason == (stored or fail)
+
+
+def test_expert_options_unfold_where_one_is_set(owner, nli, server):
+    folded = re.compile(r'<details id="expert-options"\s*>')
+    assert folded.search(owner.get("/own/nli/targets/new/").text)
+    page = by_page(owner, nli.task, settings_of(server, options="[]"))
+    assert page.status_code == 422
+    assert not folded.search(page.text)
+    by_page(owner, nli.task, settings_of(server))
+    page = owner.get(f"/own/nli/targets/{TargetModel.objects.get().pk}/")
+    assert not folded.search(page.text)

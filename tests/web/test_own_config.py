@@ -226,3 +226,17 @@ def test_each_saved_text_is_a_version_that_can_be_compared_and_brought_back(edit
     ]  # fmt: skip
     assert member(nli.task, "reviewer").get(history).status_code == 403
     assert "configuration 1" in editor.get(f"/own/nli/review/{example.uuid}/").text
+
+
+def test_the_page_begins_with_the_settings_of_each_step(editor, nli):
+    owner, task = editor, nli.task
+    page = owner.get(f"/own/{task.code}/config/")
+    rows = {row.step: row.facts for row in page.context["rows"]}
+    assert rows["goal"][0] == task.config.name
+    assert all(rows[step] for step in rows)
+    steps = re.findall(r'<li data-step="(\w+)">', page.text)
+    assert steps == [*rows]
+    assert len(steps) == 6
+    chosen = owner.post(f"/own/{task.code}/config/steps/", {"step": steps[-1]}).url
+    assert chosen.endswith(f"/{steps[-1]}/")
+    assert owner.post(f"/own/{task.code}/config/steps/", {"step": "other"}).url.endswith("/goal/")

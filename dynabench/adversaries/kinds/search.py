@@ -83,7 +83,7 @@ class WordSearch(AdversaryKind, name="search"):
         Setting("words", gettext_noop("Replace words with similar ones"), "flag", True),
         Setting(
             "own_words",
-            gettext_noop("Your own similar words (optional)"),
+            gettext_noop("Your own similar words"),
             "lines",
             "",
             gettext_noop("One group per line, such as: waiter, server, attendant"),

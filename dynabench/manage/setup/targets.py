@@ -38,8 +38,8 @@ FIELD_WORDS = {
         gettext_lazy("Lowercase letters, numbers, hyphens. You can't change it later."),
     ),
     "adapter": (
-        gettext_lazy("Adapter"),
-        gettext_lazy("The protocol for sending requests to the model."),
+        gettext_lazy("Protocol"),
+        gettext_lazy("How this site sends requests to the model."),
     ),
     "url": (
         gettext_lazy("URL"),
@@ -51,12 +51,10 @@ FIELD_WORDS = {
     ),
     # Translators: noun: a version on the hub
     "revision": (gettext_lazy("Revision"), gettext_lazy("The commit of a Hugging Face model.")),
-    # Translators: noun: settings of an adapter
-    "options": (gettext_lazy("Options"), gettext_lazy("Options of the adapter, as JSON.")),
+    "options": (gettext_lazy("Protocol options"), gettext_lazy("As JSON.")),
     "serving": (
-        # Translators: noun: how a model server runs the model
-        gettext_lazy("Serving"),
-        gettext_lazy("Loading options, as JSON: backend, precision, fields, labels."),
+        gettext_lazy("Loading options"),
+        gettext_lazy("As JSON: backend, precision, fields, labels."),
     ),
     "secret_env": (
         # Translators: noun: a key that only the owner knows
@@ -118,6 +116,11 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
         return chosen_settings
 
 
+EMPTY_VALUES = (None, "", "{}", 0, False)
+MAIN_FIELDS = ("name", "adapter", "url", "secret", "forget_secret")
+"""Settings that every model at a URL needs. The others are for experts."""
+
+
 class TargetSettings(SecretForm, SettingsForm):
     """A form for the settings of a target."""
 
@@ -126,6 +129,23 @@ class TargetSettings(SecretForm, SettingsForm):
         # No field for what this site cannot give.
         if not settings.EVALUATION_GPUS and not self.instance.gpus:
             del self.fields["gpus"]
+
+    @property
+    def main_fields(self) -> list[forms.BoundField]:
+        """Return the fields that every model at a URL needs, in their order on the page."""
+        return [self[name] for name in MAIN_FIELDS if name in self.fields]
+
+    @property
+    def expert_fields(self) -> list[forms.BoundField]:
+        """Return the fields that only experts change."""
+        return [self[name] for name in self.fields if name not in MAIN_FIELDS]
+
+    @property
+    def opens_expert_fields(self) -> bool:
+        """Return whether the expert fields need attention: one is wrong or has a value."""
+        return any(
+            bound.errors or bound.value() not in EMPTY_VALUES for bound in self.expert_fields
+        )
 
 
 def limit_fields(form: SecretForm, user: User) -> None:

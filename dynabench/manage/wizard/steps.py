@@ -58,10 +58,14 @@ def create_new_draft(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def draft_next_config(request: HttpRequest, code: str) -> HttpResponse:
-    """Create a draft of a task's next configuration, or continue the person's own."""
+    """Create a draft of a task's next configuration, or continue the person's own.
+
+    It opens at the step that the person chose, by default at the first one.
+    """
     task = find_owned_task(request, code, can_edit)
     draft = begin_change(task=task, owner=get_person(request))
-    return redirect("draft-step", draft.pk, "goal")
+    steps, chosen_step = list_steps(parse_data(draft.text)), request.POST.get("step", "")
+    return redirect("draft-step", draft.pk, chosen_step if chosen_step in steps else steps[0])
 
 
 @require_http_methods(["GET", "POST"])

@@ -27,6 +27,7 @@ from evaluation.judges.custom_metrics.services import (
     retire_metric,
 )
 from evaluation.models import CustomMetric
+from evaluation.scoring.metrics import METRICS
 from tasks.access import find_task, find_task_and_editor
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -51,9 +52,21 @@ def show_metrics(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "form": form,
         "metrics": annotate_outcome_counts(task.custom_metrics.all()),
+        "task_metrics": _list_metric_titles(task),
     }
     status = get_form_status(form)
     return render(request, "evaluation/metrics.html", values, status=status)
+
+
+def _list_metric_titles(task: Task) -> list[str]:
+    """Return the titles of the metrics of a task's configuration, the main one first."""
+    metrics = task.config.metrics
+    if metrics is None:  # an arena ranks by battles
+        return []
+    # A custom metric has no title of its own.
+    return [
+        METRICS[name].title if name in METRICS else name for name in (metrics.main, *metrics.also)
+    ]
 
 
 @login_not_required
