@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -13,13 +14,15 @@ from core.accounts.people import get_shown_name
 from dynabench.manage.criteria import build_criteria_values, describe_judgements
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from tasks.contexts.media.markup import render_value
+from tasks.contexts.media.markup import Markup, render_value
 from tasks.models import Task
 from validation.consensus.steps import read_step_labels
 from validation.decisions.replay import ExampleStatus
 from validation.judging.wording import describe_verdict
 from validation.models import Choice, Consensus, Gold, Validation
 
+MAX_TITLE_CHARS = 80
+"""The maximum length of the text that heads an example's page."""
 VERDICT_WORDS = {
     "correct": gettext_noop("correct"),
     "incorrect": gettext_noop("incorrect"),
@@ -90,6 +93,7 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
     for decision in decisions:
         decision_rows.append((decision, describe_decision(config, decision, example)))
     return {
+        "title": _build_title(task, example),
         "shown_context": result_panel.list_shown_fields(config, example.context),
         "written": _list_answers(config, config.input, example.inputs),
         "explained": _list_answers(config, config.metadata.create, example.metadata),
@@ -103,6 +107,17 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
         "gold": Gold.objects.filter(pk=example.pk).first(),
         "decided": consensus_words,
     }
+
+
+def _build_title(task: Task, example: Example) -> str:
+    """Return the beginning of the example's first text; "" if it may upset or has no text."""
+    config = task.config
+    text_fields = [field for field in config.input if field.name != config.answer_field]
+    for _title, words in _list_answers(config, text_fields, example.inputs):
+        # A picture or a sound has markup instead of words.
+        if not task.is_sensitive and not isinstance(words, Markup):
+            return Truncator(" ".join(words.split())).chars(MAX_TITLE_CHARS)
+    return ""
 
 
 def describe_decision(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:

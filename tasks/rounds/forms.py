@@ -221,7 +221,9 @@ class ReplacementForm(forms.Form):
     old: Any = forms.ModelChoiceField(
         None, to_field_name="name", label=_("Model to replace"), empty_label=None
     )
-    new: Any = forms.ModelChoiceField(None, to_field_name="name", label=_("New model"))
+    new: Any = forms.ModelChoiceField(
+        None, to_field_name="name", label=_("New model"), empty_label=_("Choose a model")
+    )
 
     def __init__(self, *args: Any, round: Round, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

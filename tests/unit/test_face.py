@@ -1,5 +1,6 @@
 """The tokens of site.css: words can be read on every ground, in light and in dark."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -71,3 +72,24 @@ def covers(ranges: str, code: int) -> bool:
         if int(first, 16) <= code <= int(last or first, 16):
             return True
     return False
+
+
+ROOMS = ("core", "tasks", "annotation", "validation", "evaluation", "leaderboard", "dynabench")
+
+
+def test_an_empty_choice_says_what_one_chooses():
+    """Django's own is a line of hyphens."""
+    calls = (
+        (path, node)
+        for room in ROOMS
+        for path in (STATIC.parent / room).rglob("*.py")
+        if "ModelChoiceField(" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "forms.ModelChoiceField"
+    )
+    bare = [
+        f"{path.name}:{node.lineno}"
+        for path, node in calls
+        if "empty_label" not in {word.arg for word in node.keywords}
+    ]
+    assert not bare

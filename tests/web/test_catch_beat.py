@@ -75,7 +75,8 @@ def test_a_near_miss_offers_what_the_round_lacks(as_alice, nli):
     challenges = nli.task.config.challenges
     names = ("counting", "negation", "several_steps")
     assert miss.ideas == [challenges[name] for name in names]
-    assert 'id="near-miss" data-kind="sure"' in response.text
+    assert 'id="near-ideas" data-kind="sure"' in response.text
+    assert 'id="near-miss"' not in response.text  # the answer says how sure the model was
 
 
 def test_sensitive_tasks_stay_plain(as_alice, hate):

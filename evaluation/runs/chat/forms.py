@@ -18,6 +18,7 @@ def make_chat_fields(
         "target": forms.ModelChoiceField(
             find_chat_targets(task),
             label=label,
+            empty_label=_("Choose a model"),
             to_field_name="name",
             help_text=_("One of the task's chat models (adapter openai_chat)."),
         ),

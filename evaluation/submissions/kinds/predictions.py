@@ -39,6 +39,7 @@ class PredictionsForm(SubmitForm):
         """Offer the sets whose inputs can be downloaded."""
         self.fields["evaluation_set"] = forms.ModelChoiceField(
             label=_("Test set"),
+            empty_label=_("Choose a test set"),
             queryset=select_open_versions(task),
             help_text=_(
                 "Only sets with downloadable inputs. Each line of your file contains the ID of one "

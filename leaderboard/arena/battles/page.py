@@ -44,12 +44,13 @@ IDEAS = {
 
 
 class ShownAnswer(NamedTuple):
-    """An answer as the page shows it. name, rank: of its model, after the vote."""
+    """An answer as the page shows it. After the vote: its model's name and rank, if it won."""
 
     label: str
     html: SafeString
     name: str
     rank: int | None
+    is_winner: bool
 
 
 def show_battle(
@@ -105,9 +106,10 @@ def _build_conversation(battle: Battle | None) -> dict[str, Any]:
         ranks = read_ranks(battle.task)
         revealed = [(name, ranks.get(name)) for name in names]
     sides = battle.sides if battle else []
+    winner = battle.winner if battle else ""
     values: dict[str, Any] = {
         "turns": [
-            (turn.number, turn.prompt, _render_answers(turn, sides, revealed))
+            (turn.number, turn.prompt, _render_answers(turn, sides, revealed, winner))
             for turn in turns
             if turn.state == Turn.State.DONE
         ],
@@ -129,15 +131,20 @@ def _build_conversation(battle: Battle | None) -> dict[str, Any]:
 
 
 def _render_answers(
-    turn: Turn, sides: Sequence[str], revealed: Sequence[tuple[str, int | None]]
+    turn: Turn, sides: Sequence[str], revealed: Sequence[tuple[str, int | None]], winner: str
 ) -> list[ShownAnswer]:
-    """Return the answers of a turn. revealed: the models' names and ranks, after the vote."""
+    """Return the answers of a turn.
+
+    revealed: the models' names and ranks, after the vote. winner: the side that won, or another
+    word.
+    """
     answers = []
     for reply in turn.replies.all():
         index = sides.index(reply.side)
         name, rank = revealed[index] if revealed else ("", None)
         html = render_markdown(reply.text)
-        answers.append(ShownAnswer(str(SIDE_LABELS[index]), html, name, rank))
+        label = str(SIDE_LABELS[index])
+        answers.append(ShownAnswer(label, html, name, rank, reply.side == winner))
     return answers
 
 
