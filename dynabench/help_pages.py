@@ -45,6 +45,7 @@ class DocsGroup:
     @property
     def first_pages(self) -> list[tuple[str, DocsPage]]:
         """Return the pages to begin with."""
+        # In reading order, so the first ones lead into the others.
         return self.pages[:FIRST_PAGES]
 
     @property

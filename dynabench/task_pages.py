@@ -1,7 +1,6 @@
 """A task's own pages: the overview, and its data with the rounds and their numbers."""
 
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -20,6 +19,7 @@ from dynabench.cards import has_work_to_judge
 from dynabench.catches.services import show_newest_catches
 from dynabench.communities.selectors import find_communities
 from dynabench.release_cards import ReleaseCard, build_release_card
+from dynabench.samples import describe_sample
 from dynabench.task_figures import build_task_figures
 from evaluation.dataset_releases.reading import find_datasets_with_public_files
 from leaderboard.arena.battles.past import build_past_battle
@@ -28,8 +28,6 @@ from leaderboard.arena.figures import build_strength_axis, draw_strength_axis, d
 from leaderboard.arena.findings import describe_arena
 from leaderboard.board.editions import describe_edition
 from tasks.access import ALL_KINDS, find_task
-from tasks.config.schema import ShownExample, TaskConfig
-from tasks.contexts.media.markup import render_value
 from tasks.models import Round, Task
 from tasks.permissions import can_download, can_edit, can_review
 from tasks.selectors import find_opened_rounds
@@ -68,8 +66,8 @@ def show_overview(request: HttpRequest, code: str) -> HttpResponse:
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
         "description": description,
-        "good": [_describe_example(config, case) for case in config.examples.good],
-        "bad": [_describe_example(config, case) for case in config.examples.bad],
+        "good": [describe_sample(config, case) for case in config.examples.good],
+        "bad": [describe_sample(config, case) for case in config.examples.bad],
         "newest": next(reversed(numbered_rounds), None),
         "is_counting": len(numbered_rounds) < len(rounds),
         "share_scale": (0.0, 1.0),
@@ -246,31 +244,3 @@ def _pair_with_numbers(rounds: Sequence[Round]) -> list[NumberedRound]:
     """Return (round, numbers) for the rounds whose numbers have been counted."""
     counts = get_all_numbers(rounds)
     return [(round, counts[round.pk]) for round in rounds if round.pk in counts]
-
-
-def _describe_example(config: TaskConfig, example: ShownExample) -> dict[str, Any]:
-    """Return the template's values for a sample example, with changes to its prompt marked.
-
-    `fields` has (title, pieces) for each field of the context and the input. A piece is (text,
-    whether it is new).
-    """
-    prompt = ""
-    if config.support and config.support.prompt_field:
-        prompt = str(example.context.get(config.support.prompt_field, ""))
-    fields = []
-    for name, value in {**example.context, **example.input}.items():
-        text = render_value(config, name, value)
-        pieces = [(text, False)]
-        if prompt and name == config.text_field:
-            pieces = _mark_changes(prompt, text)
-        fields.append((config.get_component(name).third_person_title, pieces))
-    return {"reason": example.reason, "fields": fields}
-
-
-def _mark_changes(before: str, after: str) -> list[tuple[str, bool]]:
-    """Split the later text into (piece, whether it is new)."""
-    old_words, new_words = before.split(), after.split()
-    # Otherwise words that are frequent in a long text would not be compared.
-    steps = SequenceMatcher(None, old_words, new_words, autojunk=False).get_opcodes()
-    pieces = [(" ".join(new_words[low:high]), tag != "equal") for tag, _a, _b, low, high in steps]
-    return [piece for piece in pieces if piece[0]]

@@ -210,6 +210,7 @@ def _place_text(root: Element, distance: float) -> dict[str, str]:
     """
     if not get_language_bidi():
         return {"x": f"{distance:g}"}
+    # Anchored at its end, because programs that draw files know no direction of a line.
     return {"x": f"{float(root.attrib['width']) - distance:g}", "text-anchor": "end"}
 
 

@@ -25,6 +25,7 @@ from dynabench.catches.selectors import (
     select_public_catches,
 )
 from dynabench.catches.services import share_catch, show_catches, withdraw_sharing
+from dynabench.samples import describe_sample
 from tasks.access import find_task, require_permission
 from tasks.models import Round, Task
 from tasks.permissions import can_see
@@ -36,13 +37,18 @@ def show_wall(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task's public catches, the newest first."""
     task = _find_non_sensitive_task(request, code)
     page = select_rows_after(request, select_public_catches(task), size=WALL_SIZE)
+    lines = show_catches(request.user, task, page.rows)
     values = {
         "here": "catches",
         "task": task,
         "page": page,
-        "lines": show_catches(request.user, task, page.rows),
+        "lines": lines,
         "is_open": task.rounds.filter(state=Round.State.OPEN).exists(),
     }
+    good_examples = task.config.examples.good
+    # An empty wall would not say what a catch is.
+    if not lines and good_examples:
+        values["sample"] = describe_sample(task.config, good_examples[0])
     return render(request, "catches/wall.html", values)
 
 

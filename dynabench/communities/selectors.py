@@ -41,6 +41,7 @@ def count_visible_tasks(user: Person) -> list[tuple[Community, int]]:
         community=OuterRef("pk"), state=JOINED_STATE, task__in=visible_tasks
     )
     counts = entries.order_by().values("community").annotate(n=Count("pk")).values("n")
+    # A subquery without rows gives NULL instead of 0.
     communities = find_visible_communities(user).annotate(task_count=Coalesce(Subquery(counts), 0))
     return [(community, community.task_count) for community in communities]
 

@@ -208,8 +208,15 @@ def _build_comparison(
         readable_queries[set_name] = f"?{query}&{urlencode({'set': set_name})}"
     axis = build_difference_axis(model_comparison.rows, names)
     figure = build_difference_figure(model_comparison, names)
+    rows = list(draw_rows(model_comparison, axis, names))
+    tested_rows = [drawn for drawn in rows if drawn.row.better != "untested"]
     return {
-        "rows": list(draw_rows(model_comparison, axis, names)),
+        "rows": rows,
+        # Without any test, the numbers of both models are all that there is to see.
+        "shown_rows": tested_rows or rows,
+        "untested_rows": [drawn for drawn in rows if drawn not in tested_rows]
+        if tested_rows
+        else [],
         "slices": list(describe_slices(model_comparison, names)),
         # Each set once, although it has a row for each metric.
         "provisional": list(

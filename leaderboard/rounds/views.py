@@ -47,6 +47,12 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
         "page": list_page(request, table.lines, size=PAGE_ROWS),
         "figures": build_round_figures(table, matrix.main, get_today()),
         "files": reverse("leaderboard:rounds-chart", args=[code, "x", "svg"]).removesuffix("x.svg"),
+        # Tables without a single number would only say so once for each model.
+        "has_sets": any(column.set for column in table.columns),
+        "has_numbers": any(
+            column.people.value is not None or column.vmer.value is not None
+            for column in table.columns
+        ),
         "loops": any(each.in_the_loop for line in table.lines for each in line.cells),
         "is_counting": len(numbers) < len(opened_rounds),
         "mine": "mine" in request.GET,

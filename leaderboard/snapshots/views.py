@@ -22,7 +22,7 @@ from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.middleware import build_policy_header
 from evaluation.submissions.selectors import build_public_condition, count_models
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.arena.board import ArenaSize, count_sizes
+from leaderboard.arena.board import ArenaSize, count_sizes, find_cached_table
 from leaderboard.arena.views import FILES as ARENA_FILES
 from leaderboard.arena.views import build_board_values
 from leaderboard.board.exports import (
@@ -58,7 +58,8 @@ class ListedBoard:
     """A task's board in the list of all boards.
 
     preview: its first models. models: the number of models that it ranks. size: the numbers of an
-    arena. is_open: whether a round of the task is open.
+    arena. is_open: whether a round of the task is open. arena_table: the cached ranking of an
+    arena; None while it is not cached.
     """
 
     task: Task
@@ -66,6 +67,14 @@ class ListedBoard:
     models: int
     size: ArenaSize | None
     is_open: bool
+    arena_table: Table | None = None
+
+    @property
+    def arena_leaders(self) -> list[str]:
+        """Return the names of the models that share rank 1 of an arena."""
+        # Until an arena is ranked for the first time, its line has numbers alone.
+        models = self.arena_table["models"] if self.arena_table else []
+        return [model["name"] for model in models if model["rank"] == 1]
 
     @property
     def is_empty(self) -> bool:
@@ -117,6 +126,8 @@ def show_boards(request: HttpRequest) -> HttpResponse:
             models=model_counts.get(task.pk, 0),
             size=sizes.get(task.pk),
             is_open=task.pk in open_task_ids,
+            # Only cached: a list does not rank all arenas.
+            arena_table=find_cached_table(task) if task.pk in sizes else None,
         )
         boards.append(board)
     boards.sort(key=lambda board: -board.models)
@@ -251,7 +262,13 @@ def _build_lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     public_ids = task.submissions.filter(build_public_condition(), pk__in=ids).values_list(
         "pk", flat=True
     )
-    return {"lines": lines, "heads": heads, "listed": {str(pk) for pk in public_ids}}
+    return {
+        "lines": lines,
+        "heads": heads,
+        "listed": {str(pk) for pk in public_ids},
+        # A column of dashes would take the room of a metric.
+        "has_owners": any(row.get("owner") or row.get("team") for row in table["rows"]),
+    }
 
 
 @login_not_required

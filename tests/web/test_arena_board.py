@@ -88,6 +88,15 @@ def test_the_tasks_page_needs_as_many_queries_for_many_models(client, duel):
     assert counts[0] == counts[1]
 
 
+def test_the_list_of_boards_names_the_best_model_once_the_arena_is_ranked(client, duel):
+    cache.clear()
+    (board,) = client.get("/leaderboards/").context["filled_boards"]
+    assert board.arena_leaders == []
+    names = ranking(client.get(URL).text)
+    (board,) = client.get("/leaderboards/").context["filled_boards"]
+    assert board.arena_leaders[0] == names[0]
+
+
 def test_the_matrix_holds_the_shares_of_wins(client, duel):
     table = client.get(API).json()
     at = {one["name"]: n for n, one in enumerate(table["models"])}
@@ -246,7 +255,7 @@ def test_lists_of_tasks_say_how_much_was_compared(client, duel, url):
     assert "6 comparisons of 3 models" in cards["duel"]
     assert "data-empty" in cards["empty"]
     for code, card in cards.items():
-        assert re.search(rf'href="/t/{code}/(arena|leaderboard)/"', card)
+        assert re.search(rf'^leaderboard/"|href="/t/{code}/(arena|leaderboard)/"', card)
         assert "No round" not in card
         assert "submit" not in card
 

@@ -447,3 +447,10 @@ def test_a_sensitive_round_quotes_nothing(client, wall):
     page = client.get("/t/nli/rounds/1/")
     assert page.status_code == 200
     assert page.context["catches"] == []
+
+
+def test_an_empty_wall_shows_what_people_write(client, nli):
+    page = client.get("/t/nli/catches/").text
+    assert 'id="no-catches"' in page
+    assert 'id="sample-catch"' in page
+    assert nli.task.config.examples.good[0].reason in page

@@ -217,7 +217,7 @@ def test_a_round_is_held_against_its_parent(client, task, people, monkeypatch):
 def test_without_votes_nothing_is_made_up(client, task):
     fill_board(task)
     page = client.get(URL).text
-    assert rows(page)[1][2:5] == ["unknown"] * 3
+    assert rows(page)[1][2:5] == ["– unknown"] * 3
     assert "people dot" not in page
     assert "bracket" not in page
     assert subtract_cells(Cell(None), Cell(1.0, 0.5, 1.5)) == Cell(None)
@@ -315,3 +315,9 @@ def test_query_count_of_models_and_rounds(as_alice, task):
         RoundFactory(task=task, number=number, state="closed")
     assert ask() == few
     check("models and rounds", few)
+
+
+def test_without_test_sets_and_numbers_one_line_stands_for_the_tables(client, nli):
+    page = client.get("/t/nli/leaderboard/rounds/").text
+    assert 'id="no-test-sets"' in page
+    assert "<table" not in page

@@ -454,6 +454,7 @@ def find_tasks_with_work(validator: Annotator, tasks: Collection[int]) -> set[in
 
     At most three queries.
     """
+    # The queue first: it is indexed, and usually has something.
     found_tasks = find_tasks_with_places(validator, tasks)
     other_tasks = set(tasks) - found_tasks
     # New examples enter a queue only when somebody opens it, so both kinds count.

@@ -36,6 +36,7 @@ def build_past_battle(task: Task) -> PastBattle | None:
     """Return the newest published battle of an arena, or None. At most three queries."""
     battle = find_newest_published_battle(task)
     turns = list(battle.turns.all()) if battle else []
+    # A message whose answers never came would not show what an arena is for.
     if battle is None or not turns or turns[0].state != Turn.State.DONE:
         return None
     answers = []

@@ -45,12 +45,16 @@ def show_forks(request: HttpRequest, code: str) -> HttpResponse:
     if is_post and form.is_valid() and _try_to_save(request, task, board_request.weighting, form):
         board = reverse("leaderboard:board", args=[code])
         return HttpResponseRedirect(f"{board}?fork={form.cleaned_data['name']}")
+    forks, may_edit = task.forks.select_related("owner__annotator"), can_edit(request.user, task)
     values: dict[str, Any] = {
         "task": task,
         "form": form,
         "weighting": board_request.weighting,
-        "forks": task.forks.select_related("owner__annotator"),
-        "can_edit": can_edit(request.user, task),
+        "forks": forks,
+        # Columns that nobody has filled would say nothing.
+        "has_purposes": any(fork.description for fork in forks),
+        "has_own": may_edit or any(fork.owner_id == request.user.pk for fork in forks),
+        "can_edit": may_edit,
     }
     # The form is shown again with its errors.
     status = get_form_status(form)
