@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core.files.decoding import MAX_BYTES, TOO_MANY_BYTES_MESSAGE
@@ -149,8 +150,16 @@ class WeightsForm(forms.Form):
         """Build a weight field for each entry."""
         super().__init__(*args)
         for entry in entries:
+            # The box stands in the row of its task, below the head of its column.
+            words = gettext("Weight of %(task)s") % {"task": entry.task.name}
             self.fields[f"weight_{entry.pk}"] = forms.FloatField(
-                label=entry.task.name, min_value=0, max_value=MAX_WEIGHT, initial=entry.weight
+                label=entry.task.name,
+                min_value=0,
+                max_value=MAX_WEIGHT,
+                initial=format(entry.weight, "g"),
+                widget=forms.NumberInput(
+                    {"class": "row-number", "form": "weights-form", "aria-label": words}
+                ),
             )
 
     @property

@@ -72,6 +72,13 @@ def _render_forms(
         for name, form in forms.items():
             if type(form) is type(invalid_form):
                 forms[name] = invalid_form
+    # Each task's row has the box for its weight.
+    weights_form = forms["weights_form"]
+    rows = []
+    for entry, can_see_task in entries:
+        name = f"weight_{entry.pk}"
+        weight = weights_form[name] if name in weights_form.fields else None
+        rows.append((entry, can_see_task, weight))
     # Tasks that were proposed for this community, about which its owners may decide.
     waiting_proposals = TaskProposal.objects.filter(
         for_community__community=community, state=TaskProposal.State.WAITING
@@ -81,7 +88,7 @@ def _render_forms(
         "here": "manage",
         "runs": True,
         "wrong": invalid_form,
-        "entries": entries,
+        "entries": rows,
         "owners": community.owners.select_related("annotator"),
         "proposals": waiting_proposals,
     }

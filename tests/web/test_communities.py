@@ -169,6 +169,19 @@ def test_owners_tell_news_name_owners_and_one_stays(words, as_owner, owner, alic
     assert [*words.owners.all()] == [alice]
 
 
+def test_weights_stand_in_the_rows_of_their_tasks(words, as_owner):
+    entry = words.entries.first()
+    rows = as_owner.get(f"{PAGE}manage/").context["entries"]
+    (weight,) = [field for row, _seen, field in rows if row == entry]
+    assert weight.name == f"weight_{entry.pk}"
+    weights = {f"weight_{one.pk}": "1" for one in words.entries.all()} | {weight.name: "2.5"}
+    assert as_owner.post(f"{PAGE}manage/weights/", weights).status_code == 302
+    entry.refresh_from_db()
+    assert entry.weight == 2.5
+    refused = as_owner.post(f"{PAGE}manage/weights/", weights | {weight.name: "-1"})
+    assert refused.context["weights_form"].errors.keys() == {weight.name}
+
+
 def test_a_logo_is_what_was_drawn_of_the_picture_and_nothing_else(words, as_owner, client):
     file = BytesIO()
     Image.new("RGB", (40, 30), "red").save(file, "PNG")
