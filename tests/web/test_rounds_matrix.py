@@ -129,7 +129,7 @@ def test_a_cell_says_whether_it_was_written_against_the_model(
     ).update(in_the_loop=is_written_against)
     page = client.get(URL).text
     assert len(re.findall(r'<td class="[^"]*framed', page)) == is_written_against
-    assert page.count('<span class="framed">') == is_written_against
+    assert page.count('<span class="framed sign-box"') == is_written_against
 
 
 def test_a_models_page_has_its_line_beside_people(client, task, people, monkeypatch):
