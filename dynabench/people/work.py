@@ -35,6 +35,7 @@ from validation.rewards.scores import compute_points, extract_written_text
 
 PAGE_SIZE = 10
 TREND_WEEKS = 12
+MIN_SHOWN_WEEKS = 6
 TREND_HEIGHT = 96
 """The height in pixels of the chart of the past weeks."""
 MAX_COMMENTS = 10
@@ -431,7 +432,10 @@ def summarise_today(annotator: Annotator, points_per_vote: Mapping[int, float]) 
 
 
 def build_trend_figure(weeks: Mapping[tuple[date, int], WeekWork]) -> Figure | None:
-    """Return a chart of the tries in the past TREND_WEEKS weeks, by outcome; None without tries."""
+    """Return a chart of the tries in the past TREND_WEEKS weeks, by outcome; None without tries.
+
+    Weeks before the first try are left out, down to MIN_SHOWN_WEEKS.
+    """
     this_week = find_monday(datetime.now(UTC).date())
     labels: list[str] = []
     parts_by_week: list[WorkParts] = []
@@ -444,8 +448,12 @@ def build_trend_figure(weeks: Mapping[tuple[date, int], WeekWork]) -> Figure | N
                 numbers = [sum(pair) for pair in zip(numbers, week.parts, strict=True)]
         labels.append(date_words(week_start, "j M"))
         parts_by_week.append(WorkParts(*numbers))
-    if not any(sum(parts) for parts in parts_by_week):
+    active_weeks = [number for number, parts in enumerate(parts_by_week) if sum(parts)]
+    if not active_weeks:
         return None
+    # Somebody who began lately sees their weeks, not a row of empty ones before them.
+    first = min(active_weeks[0], TREND_WEEKS - MIN_SHOWN_WEEKS)
+    labels, parts_by_week = labels[first:], parts_by_week[first:]
     titles = {
         "catch bar": _("Catches"),
         "step bar": _("Confirmed"),

@@ -150,9 +150,12 @@ def test_only_administrators_filter(as_alice, alice, nli):
 
 
 def test_the_header_counts_all_tasks_and_counts_anew(as_alice, alice, bob, busy):
+    card = 'id="waits-in-manage"'
     assert entry_of(as_alice.get("/help/")) is None
+    assert card not in as_alice.get("/").text
     give_role(busy.task, alice)
     assert entry_of(as_alice.get("/own/nli/log/")) == 2  # without waiting
+    assert card in as_alice.get("/").text
     make_waiting(busy, bob, 1)
     assert entry_of(as_alice.get("/help/")) == 2
     with time_machine.travel(timezone.now() + timedelta(minutes=6)):

@@ -4,7 +4,7 @@ import pytest
 from django.core.cache import cache
 
 from core.accounts.services import get_annotator
-from dynabench.people.work import describe_best_week
+from dynabench.people.work import MIN_SHOWN_WEEKS, describe_best_week
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
@@ -37,3 +37,4 @@ def test_each_try_is_in_one_part_of_its_week(as_alice, alice, nli):
     assert figure.title == "Best week: 4 tries"
     assert 'class="figure columned weeks"' in page.text
     assert label in page.text
+    assert len(figure.table.rows) == MIN_SHOWN_WEEKS
