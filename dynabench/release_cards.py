@@ -6,7 +6,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from evaluation.dataset_releases.cards import make_bibtex
+from evaluation.dataset_releases.loading_code import write_loading_code
 from evaluation.dataset_releases.split_files import ReleaseSplit, list_splits
+from evaluation.dataset_releases.splits import HELD_SPLIT
 from evaluation.models import Dataset, DatasetFile
 
 
@@ -14,13 +16,15 @@ from evaluation.models import Dataset, DatasetFile
 class ReleaseCard:
     """The newest version of a released round as the data page shows it.
 
-    other_files: the public files without rows, such as the README. total_bytes: the size of all
-    public files. loading_code, bibtex: text to copy; empty if it cannot be written.
+    other_files: the public files without rows, such as the README. total_rows: without those held
+    back. total_bytes: the size of all public files. loading_code, bibtex: text to copy; empty if it
+    cannot be written.
     """
 
     dataset: Dataset
     splits: list[ReleaseSplit]
     other_files: list[DatasetFile]
+    total_rows: int
     total_bytes: int
     loading_code: str
     bibtex: str
@@ -36,8 +40,9 @@ def build_release_card(request: HttpRequest, dataset: Dataset) -> ReleaseCard:
         dataset,
         splits,
         [file for file in files if file.pk not in files_with_rows],
+        sum(split.rows for split in splits if split.name != HELD_SPLIT),
         sum(file.size for file in files),
-        _write_loading_code(request, dataset),
+        write_loading_code(request, dataset, files),
         _write_bibtex(request, dataset),
     )
 
@@ -50,26 +55,3 @@ def _write_bibtex(request: HttpRequest, dataset: Dataset) -> str:
         return ""
     address = reverse("evaluation:datasets", args=[dataset.round.task.code, dataset.round.number])
     return make_bibtex(dataset, request.build_absolute_uri(address), digest)
-
-
-def _write_loading_code(request: HttpRequest, dataset: Dataset) -> str:
-    """Return Python code that loads the dataset's public splits; "" if it has none."""
-    round = dataset.round
-    lines = []
-    for file in dataset.files.all():
-        split, _dot, ending = file.name.partition(".")
-        if ending == "jsonl":
-            arguments = (round.task.code, round.number, dataset.version, file.name)
-            url = request.build_absolute_uri(reverse("evaluation:dataset-file", args=arguments))
-            lines.append(f'    "{split}": "{url}",')
-    if not lines:
-        return ""
-    return "\n".join(
-        [
-            "from datasets import load_dataset",
-            "",
-            'rows = load_dataset("json", data_files={',
-            *lines,
-            "})",
-        ]
-    )

@@ -167,6 +167,8 @@ def _build_round_values(request: HttpRequest, task: Task, may_take: bool) -> dic
             for round in reversed(rounds)
         ],
         "newest_release": next(iter(releases.values()), None),
+        # Asked only where the page offers to follow.
+        "follows": not releases and task.followers.filter(user=request.user.pk).exists(),
         "numbered": [(round, counts.numbers) for round, counts in numbered_rounds],
         "is_counting": len(numbered_rounds) < len(rounds),
         "has_examples": any(counts.numbers["collected"] for _round, counts in numbered_rounds),

@@ -26,6 +26,7 @@ from core.web.htmx import get_form_status, render_page
 from core.web.refusals import show_as_form_error, show_as_message
 from evaluation.dataset_releases.archives import check_files, stream_archive
 from evaluation.dataset_releases.cards import make_bibtex
+from evaluation.dataset_releases.loading_code import write_loading_code
 from evaluation.dataset_releases.page import ReleasePage
 from evaluation.dataset_releases.reading import (
     export_lines,
@@ -118,20 +119,21 @@ def show_datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
         .prefetch_related("files", "publications")
         .order_by("-version")
     )
-    url = request.build_absolute_uri()
-    versions = [_describe_version(dataset, url, is_member) for dataset in finished_datasets]
+    versions = [_describe_version(request, dataset, is_member) for dataset in finished_datasets]
     values = {"task": task, "round": round, "versions": versions}
     if versions:
         newest_dataset = versions[0]["dataset"]
+        samples = show_sample_rows(request.user, newest_dataset)
         values |= {
-            "samples": show_sample_rows(request.user, newest_dataset),
+            "samples": samples,
+            "has_fooled_sample": any(sample.fooled for sample in samples),
             "card": _build_sections(_read_card(newest_dataset)),
             "description": render_markdown(newest_dataset.options["description"]),
         }
     return render(request, "evaluation/datasets.html", values)
 
 
-def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
+def _describe_version(request: HttpRequest, dataset: Dataset, is_member: bool) -> dict[str, Any]:
     files = [file for file in dataset.files.all() if file.is_public or is_member]
     # This digest pins all other files, so the citation needs no other.
     digest = next(file.sha256 for file in files if file.name == "SHA256SUMS")
@@ -148,7 +150,8 @@ def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, 
         "total_rows": sum(split.rows for split in splits if split.name != HELD_SPLIT),
         "total_bytes": sum(file.size for file in files),
         "publications": publications,
-        "bibtex": make_bibtex(dataset, url, digest, doi),
+        "loading_code": write_loading_code(request, dataset, files),
+        "bibtex": make_bibtex(dataset, request.build_absolute_uri(), digest, doi),
     }
 
 
@@ -160,14 +163,22 @@ def _read_card(dataset: Dataset) -> Mapping[str, Any]:
     return card["benchmark_card"]
 
 
-def _build_sections(card: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Return the card's sections, each with its entries as texts."""
+def _build_sections(
+    card: Mapping[str, Any],
+) -> list[tuple[str, list[tuple[str, list[str]]], bool]]:
+    """Return the card's sections: its title, its entries as texts, whether to read it first.
+
+    Sections without entries are left out.
+    """
     sections = []
     for title, entries in card.items():
         named_entries = [
             (_humanize_name(name), _ensure_list(value)) for name, value in entries.items() if value
         ]
-        sections.append((_humanize_name(title), named_entries))
+        if named_entries:
+            # Its limitations decide whether the data fits a purpose at all.
+            is_first_read = "limitations" in entries
+            sections.append((_humanize_name(title), named_entries, is_first_read))
     return sections
 
 
