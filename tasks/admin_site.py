@@ -7,10 +7,12 @@ from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model
 from django.db.models.base import ModelBase
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy
 
 from tasks.models import TaskMember
@@ -30,9 +32,22 @@ TASK_TABLES = (
     "Report",
     "Annotator",
     "Campaign",
+    "Adversary",
     "LogEntry",
 )
 """The tables of tasks, in the order of the tabs on the owners' pages."""
+TABLE_NAMES = {
+    "Adversary": gettext_lazy("Adversaries"),
+    "ApiToken": gettext_lazy("API tokens"),
+    "Consensus": gettext_lazy("Decisions by votes"),
+    "Context": gettext_lazy("Texts"),
+    "ContextBatch": gettext_lazy("Text imports"),
+    "LogEntry": gettext_lazy("Activity"),
+    "OwnerDecision": gettext_lazy("Decisions by owners"),
+    "TargetModel": gettext_lazy("Models to fool"),
+    "User": gettext_lazy("Accounts"),
+}
+"""The names of tables as on the owners' pages, where they differ from the names in the code."""
 HIDDEN_APPS = ("auth", "django_q")
 """Apps whose tables nobody edits: permissions, which are unused, and the queue's messages."""
 
@@ -49,6 +64,11 @@ def get_roles_by_task(request: HttpRequest) -> Mapping[int, str]:
         members = members.filter(is_blind=False)  # the admin shows labels and votes
         request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
     return request.task_roles  # type: ignore[attr-defined,no-any-return]
+
+
+def find_table_name(model: type[Model]) -> Any:
+    """Return the name of a model's table in the lists of the admin, translated when it is shown."""
+    return TABLE_NAMES.get(model.__name__) or capfirst(model._meta.verbose_name_plural)
 
 
 class TaskAdminSite(admin.AdminSite):
@@ -68,6 +88,9 @@ class TaskAdminSite(admin.AdminSite):
             if model._meta.app_label not in HIDDEN_APPS:
                 allowed_models.append(model)
         super().register(allowed_models, *args, **options)
+        for model in allowed_models:
+            # For the headings of the lists, which otherwise use the names in the code.
+            self._registry[model].table_name = find_table_name(model)  # type: ignore[attr-defined]
 
     def get_urls(self) -> list[Any]:
         """Return the URL patterns without Django's redirect by content type.
@@ -110,6 +133,7 @@ class TaskAdminSite(admin.AdminSite):
         # Django groups tables by app; people look for them by what they do with them.
         for app in apps:
             for model in app.pop("models"):
+                model["name"] = find_table_name(model["model"])
                 models_by_name[model["object_name"]] = model
         tables = []
         for name in TASK_TABLES:
@@ -117,7 +141,7 @@ class TaskAdminSite(admin.AdminSite):
                 tables.append(models_by_name.pop(name))
         operators = sorted(models_by_name.values(), key=lambda model: str(model["name"]))
         app_entry = {"app_label": "tasks", "has_module_perms": True, "app_url": ""}
-        sections = {"Tasks": tables, "For operators": operators}
+        sections = {"Data of tasks": tables, "For operators": operators}
         return [
             {**app_entry, "name": name, "models": rows} for name, rows in sections.items() if rows
         ]

@@ -40,6 +40,7 @@ from dynabench.campaigns.selectors import (
     calculate_numbers,
     find_next_approval,
     list_place_rows,
+    select_campaigns,
     select_unfinished_payments,
 )
 from tasks.access import ALL_KINDS, find_task, require_permission
@@ -70,7 +71,7 @@ def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
 def list_campaigns(request: HttpRequest, code: str) -> HttpResponse:
     """Show all campaigns of the task."""
     task = find_owned_task(request, code)
-    return render(request, "own/campaigns.html", {"task": task, "rows": task.campaigns.all()})
+    return render(request, "own/campaigns.html", {"task": task, "rows": select_campaigns(task)})
 
 
 @require_safe

@@ -22,7 +22,7 @@ from dynabench.campaigns.rules.pay import (
 )
 from dynabench.campaigns.ways.panels import Arrival
 from leaderboard.models import Battle
-from tasks.models import Round
+from tasks.models import Round, Task
 from validation.models import Consensus, GoldAnswer, Validation
 
 TAKEN_STATES = ("testing", "working", "submitted", "approved", "rejected")
@@ -203,6 +203,12 @@ def list_owed_outside(campaign: Campaign) -> list[PlaceRow]:
         for row in list_place_rows(campaign)
         if row.owed > 0 and row.place.pk not in paid_by_panel
     ]
+
+
+def select_campaigns(task: Task) -> QuerySet[Campaign]:
+    """Return a task's campaigns, each with the number of its places that are `taken`."""
+    is_taken = Q(all_places__state__in=TAKEN_STATES)
+    return task.campaigns.annotate(taken=Count("all_places", filter=is_taken))
 
 
 def find_next_approval(campaign: Campaign) -> tuple[int, datetime] | None:

@@ -11,6 +11,7 @@ from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse_lazy
 from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import User
 from core.accounts.people import get_member_label
@@ -153,11 +154,21 @@ class TaskAdmin(RoleAdmin):
     form = TaskAdminForm
     inlines = [MemberInline]
     fields = ["code", "config_text", "is_visible", "allow_try_out", "is_official"]
-    list_display = ["code", "name", CountColumn("rounds"), "is_visible", "is_official"]
+    list_display = ["code", "name", CountColumn("rounds"), "visible", "official"]
     list_filter = ["is_visible", "is_official"]
     search_fields = ["code", "name"]
     task_path = ""
     roles_by_action = {"view": READERS, "add": NO_ROLES, "change": EDITORS, "delete": OWNERS}
+
+    @admin.display(description=_("Visible"), boolean=True, ordering="is_visible")
+    def visible(self, row: Task) -> bool:
+        """Return whether everybody sees the task."""
+        return row.is_visible
+
+    @admin.display(description=_("Official"), boolean=True, ordering="is_official")
+    def official(self, row: Task) -> bool:
+        """Return whether the task is one of the site's own."""
+        return row.is_official
 
     def is_allowed(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
         if action == "add":

@@ -423,7 +423,8 @@ def test_a_budget_that_pays_nobody_opens_nothing(nli, as_alice, alice):
     Campaign.objects.update(budget=150)
     page = as_alice.get("/own/nli/campaigns/study/")
     assert 'id="budget-covers" data-paid="1"' in page.text  # said before it is opened
-    assert 'data-copy="key"' in page.text
+    assert 'data-copy="link"' in page.text
+    assert as_alice.get("/own/nli/campaigns/").context["rows"].get().taken == 0
     assert api.patch(url, told, format="json").data["numbers"]["people_paid"] == 1
     assert "<code>about</code>" in as_alice.get("/own/nli/campaigns/study/change/test/").text
 

@@ -14,6 +14,7 @@ from django.urls import reverse
 from core.accounts.models import Annotator, LogEntry
 from core.accounts.people import get_shown_name
 from core.accounts.services import get_annotator, log
+from tasks.admin_site import find_table_name
 from tasks.contexts.services import set_retired
 from tasks.models import TargetModel, TaskMember
 from tasks.permissions import READERS, REVIEWERS
@@ -72,6 +73,12 @@ def doors(model, row):
     """Every address of a row, but for its own custom pages (test_rounds.py)."""
     yield from (reverse(f"admin:{model}_{one}", args=[row.pk]) for one in ("change", "delete"))
     yield reverse(f"admin:{model}_history", args=[row.pk])
+
+
+def test_tables_have_the_names_of_the_owners_pages(boss):
+    index, heading = boss.get("/admin/").text, find_table_name(TargetModel)
+    assert f">{heading}</a>" in index
+    assert f"<h1>{heading}</h1>" in boss.get("/admin/tasks/targetmodel/").text
 
 
 def test_another_tasks_owner_gets_through_no_door(people, own, foreign):
