@@ -215,14 +215,22 @@ def show_arena_voters(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def show_arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the conversations that await publication."""
+    """Show the conversations that await publication, then those that are published."""
     task = _find_arena(request, code, can_review)
     # The oldest first, as each waits for one decision.
     waiting_battles = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by(
         "pk"
     )
+    # The newest first, as they show what people ask now.
+    released_battles = (
+        Battle.objects.filter(task=task, release=Battle.Release.RELEASED)
+        .select_related("left", "right")
+        .prefetch_related("turns__replies", "extra_sides__contestant")
+        .order_by("-pk")
+    )
     values = {
         "task": task,
+        "released": list_page(request, released_battles, size=PAGE_SIZE, name="released"),
         "page": select_rows_after(
             request, waiting_battles.prefetch_related("turns__replies"), size=PAGE_SIZE
         ),

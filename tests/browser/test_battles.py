@@ -168,7 +168,7 @@ def test_the_owners_page(page, alice, task):
     services.give_consent(voter=voter, task=task, agrees=True)
     fight(task, voter, "left", prompt="mail jo@example.org")
     GoldPair.objects.create(task=task, prompt="2 + 2?", good="4", broken="Fish")
-    visit(page, "/own/duel/arena/")
+    visit(page, "/own/duel/arena/?add=1")
     audit(page)
     page.get_by_role("button", name="Add model").first.click()
     expect(page.locator("#error-summary")).to_be_focused()

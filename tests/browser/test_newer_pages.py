@@ -21,7 +21,7 @@ pytestmark = pytest.mark.nightly("looks")
 
 TODAY = datetime.now(UTC).date()
 WEEK = timedelta(days=7)
-JUDGES = "/own/free/llm-judges/"
+JUDGES = "/own/free/llm-judges/?new=1"
 MEASURED = Agreement(60, 20, 30, 5, 5, 20, 0.66, 0.41, 0.85)
 
 
@@ -73,7 +73,7 @@ def paraphrases(user):
 
 def metrics(user):
     metric(user)
-    return "/own/nli/metrics/"
+    return "/own/nli/metrics/?name="
 
 
 def metric(user):
@@ -133,7 +133,7 @@ def test_a_judge_is_made_without_a_script(open_page, alice):
     page.get_by_label("Name", exact=True).fill("careful")
     page.get_by_label("Judge model", exact=True).select_option("chat")
     page.locator("#add-judge").click()
-    expect(page.get_by_role("heading", name="careful")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="careful")).to_be_visible()
     assert LlmJudge.objects.filter(name="careful", state="queued").exists()
 
 

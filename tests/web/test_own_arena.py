@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from core.accounts.services import get_annotator
-from leaderboard.arena.battles import selectors
+from leaderboard.arena.battles import selectors, services
 from leaderboard.arena.battles.voters import list_voters
 from leaderboard.models import Battle, GoldPair
 from tasks.models import TargetModel, TaskMember
@@ -142,3 +142,22 @@ def test_voters_who_fail_or_take_one_side_come_first(task):
         (False, True),
         (False, False),
     ]
+
+
+def test_published_conversations_are_listed_and_private_ones_are_not(owner, task):
+    voter = get_annotator(UserFactory())
+    services.give_consent(voter=voter, task=task, agrees=True)
+    fight(task, voter, "left", prompt="What is a fjord?")
+    fight(task, get_annotator(UserFactory()), "right", prompt="Private words")
+    page = owner.get("/own/duel/arena/conversations/")
+    (battle,) = page.context["released"].rows
+    assert battle.release == Battle.Release.RELEASED
+    assert "Private words" not in page.text
+    Battle.objects.update(release=Battle.Release.WITHHELD)
+    assert 'id="none-released"' in owner.get("/own/duel/arena/conversations/").text
+
+
+def test_the_form_for_a_model_opens_on_request_and_with_its_errors(owner):
+    assert 'id="add-model" open' not in owner.get("/own/duel/arena/").text
+    assert 'id="add-model" open' in owner.get("/own/duel/arena/?add=1").text
+    assert 'id="add-model" open' in owner.post("/own/duel/arena/", {"chat": "1"}).text
