@@ -169,6 +169,7 @@ PAGED = {
     "dynabench/manage/setup/passages.py": "what a form sends",
     "dynabench/manage/wizard/field_forms.py": "a label that is too long",
     "dynabench/failures/selectors.py": "what is searched, and samples of what is found",
+    "dynabench/people/views.py": "the first tasks, with a link to all",
     "dynabench/task_pages.py": "the first models, with a link to the leaderboard",
     "evaluation/judges/custom_metrics/selectors.py": "what a metric is tried on",
     "evaluation/judges/paraphrases/views.py": "the rows of a page, for `list_page`",

@@ -6,6 +6,7 @@ import pytest
 from django.core import mail
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from annotation.models import Assignment
@@ -100,7 +101,7 @@ def test_owners_choose_rounds(nli, as_alice, alice):
     second = RoundFactory(task=nli.task, number=2, state="draft")
     foreign = RoundFactory(task=TaskFactory(code="sentiment"))
     campaign = open_campaign(nli.task, state="draft", ethics="Approved.", ethics_name="Ada")
-    page = as_alice.get("/own/nli/campaigns/study/change/work/")
+    page = as_alice.get(reverse("own-campaigns:step", args=["nli", "study", "work"]))
     assert [*page.context["form"].fields["rounds"].queryset] == [nli, second]
 
     def choose(*rounds):

@@ -103,6 +103,7 @@ def drop_near_copies(tries: Iterable[Try]) -> list[Try]:
     for one in tries:
         earlier_texts = texts_by_author[one.author][-COMPARED_TEXTS:]
         texts_by_author[one.author].append(one.words)
+        # Each text is compared with copies, too, or a long chain of small changes would count twice.
         if not any(_compute_likeness(one.words, words) >= COPY_LIKENESS for words in earlier_texts):
             kept_tries.append(one)
     return kept_tries
@@ -138,7 +139,10 @@ def _split_authors(tries: Sequence[Try], seed: int) -> NDArray[np.bool_]:
 
 def _group_by_values(tries: Sequence[Try]) -> list[_Candidate]:
     """Return a candidate for each declared value."""
-    pairs = sorted({pair for one in tries for pair in one.values.items()})
+    pairs: set[tuple[str, str]] = set()
+    for one in tries:
+        pairs.update(one.values.items())
+    # No text has more of a value than another one, so the oldest errors are shown.
     same_typicality = np.zeros(len(tries))
     return [
         _Candidate(
@@ -147,7 +151,7 @@ def _group_by_values(tries: Sequence[Try]) -> list[_Candidate]:
             name,
             value,
         )
-        for name, value in pairs
+        for name, value in sorted(pairs)
     ]
 
 
@@ -161,6 +165,7 @@ def _group_by_vectors(
     """
     candidates = []
     for group_count in GROUP_COUNTS:
+        # Two groups are always tried: the search needs enough errors for that to begin at all.
         if group_count > 2 and first_errors.sum() < group_count * MIN_ERRORS_PER_GROUP:
             break
         centres = find_centres(vectors[first_errors], group_count, seed)
@@ -183,11 +188,14 @@ def _choose_candidates(
     first, scored_candidates = ~is_second, []
     for candidate in candidates:
         inside, outside = candidate.rows & first, ~candidate.rows & first
+        # In both halves: a rate of the second half has to have an interval of use.
         sizes = inside.sum(), outside.sum(), (candidate.rows & is_second).sum()
         if min(sizes) < MIN_SLICE_TRIES or not (~candidate.rows & is_second).any():
             continue
         inner_rate, outer_rate = errors[inside].mean(), errors[outside].mean()
         if inner_rate > outer_rate:
+            # The standard error of a difference of two equal shares, so that small groups with a
+            # lucky rate don't come first.
             rate = errors[first].mean()
             spread = sqrt(rate * (1 - rate) * (1 / sizes[0] + 1 / sizes[1]))
             scored_candidates.append(((inner_rate - outer_rate) / spread, candidate))
@@ -231,6 +239,7 @@ def _compute_p_values(
     variance = (slice_counts * (sizes - slice_counts)) @ spreads
     scale = np.sqrt(np.maximum(variance, 1e-12))
     observed = (inside @ errors - expected) / scale
+    # A random key within each author's block exchanges the errors of that author only.
     order_by_author = np.argsort(author_numbers, kind="stable")
     generator = np.random.default_rng(seed)
     exceeded = np.ones(len(slice_rows))
@@ -256,6 +265,7 @@ def _describe_slice(
     words: tuple[str, ...] = ()
     if not candidate.name:
         words = find_typical_words(tries, candidate.rows)
+    # Bonferroni: all intervals together miss as seldom as one of 95 % would.
     confidence = 1 - FAMILY_LEVEL / slice_count
     error_rows = np.flatnonzero(candidate.rows & is_second & errors)
     typical_rows = error_rows[np.argsort(-candidate.typicality[error_rows], kind="stable")]
@@ -297,6 +307,7 @@ def find_typical_words(tries: Sequence[Try], rows: NDArray[np.bool_]) -> tuple[s
     total = inside_total + outside_total
     scores = []
     for word, inside_count in inside_counts.items():
+        # A word of two texts would seem typical of nearly every group.
         if inside_count < 3:
             continue
         outside_count = outside_counts[word]

@@ -37,6 +37,7 @@ def build_word_vectors(texts: Sequence[frozenset[str]], seed: int) -> Matrix:
             if word in positions:
                 rows.append(row)
                 columns.append(positions[word])
+    # svds needs fewer dimensions than the table has rows or columns.
     dimensions = min(DIMENSIONS, len(texts) - 1, len(positions) - 1)
     if dimensions < 1:
         return np.zeros((len(texts), 1))
@@ -48,7 +49,9 @@ def build_word_vectors(texts: Sequence[frozenset[str]], seed: int) -> Matrix:
 
 def _index_words(texts: Sequence[frozenset[str]]) -> tuple[dict[str, int], Matrix]:
     """Return the column of each counted word, and the words' inverse document frequencies."""
-    counts = Counter(word for words in texts for word in words)
+    counts: Counter[str] = Counter()
+    for words in texts:
+        counts.update(words)
     most = max(MIN_TEXTS_WITH_WORD, MAX_SHARE_WITH_WORD * len(texts))
     counted_words = [
         (word, count)
@@ -82,5 +85,6 @@ def find_centres(vectors: Matrix, count: int, seed: int) -> Matrix:
     centres, groups = kmeans2(
         known_rows, count, minit="++", rng=np.random.default_rng(seed), missing="warn"
     )
+    # A group can lose all its texts to others on the way.
     used_groups = np.unique(groups)
     return scale_to_length_one(centres[used_groups])
