@@ -72,7 +72,7 @@ def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> No
         {**context.fields, "tag": context.tag, "metadata": context.metadata}
         for context in source.contexts.filter(is_retired=False).order_by("pk").iterator()
     )
-    file_name = f"(contexts of round {source.number})"
+    file_name = f"(texts of round {source.number})"
     store_contexts(round=round, rows=rows, file_name=file_name, actor=actor)
 
 
