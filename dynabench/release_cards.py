@@ -35,7 +35,9 @@ def build_release_card(request: HttpRequest, dataset: Dataset) -> ReleaseCard:
     files = list(dataset.files.all())
     splits = list_splits(dataset, files)
     # Loaders, cards and digests are listed apart, so that the rows are found first.
-    files_with_rows = {split_file.file.pk for split in splits for split_file in split.files}
+    files_with_rows: set[int] = set()
+    for split in splits:
+        files_with_rows.update(split_file.file.pk for split_file in split.files)
     return ReleaseCard(
         dataset,
         splits,

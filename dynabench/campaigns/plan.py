@@ -62,7 +62,9 @@ STEP_HELP = {
         "Fill this in only if you recruit people through a panel such as Prolific."
     ),
 }
-STEP_BY_FIELD = {name: key for key, (_title, names) in PLAN_STEPS.items() for name in names}
+STEP_BY_FIELD: dict[str, str] = {}
+for _step, (_title, _names) in PLAN_STEPS.items():
+    STEP_BY_FIELD.update(dict.fromkeys(_names, _step))
 COST_FIELDS = (
     *("kind", "places", "each", "currency", "pay_task", "pay_accepted", "pay_bonus", "pay_test"),
     *("fee_percent", "tax_percent", "budget"),

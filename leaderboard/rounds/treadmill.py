@@ -75,6 +75,7 @@ def simulate_treadmill(world: World, rounds: int = 9, seed: int = 1) -> Treadmil
     is_mislabelled = generator.random(world.population) < world.noise
     everywhere = np.full(world.population, 1 / world.population)
     path = _run_path(world, rounds, [everywhere], is_mislabelled, generator)
+    # The majority of the models so far, as they would answer together after each round.
     path_errors = [float(find_majority(path[: count + 1]).mean()) for count in range(rounds)]
     nodes: list[Texts] = []
     collected = [everywhere]
@@ -83,6 +84,7 @@ def simulate_treadmill(world: World, rounds: int = 9, seed: int = 1) -> Treadmil
         models = _run_path(world, NODE_ROUNDS, collected, is_mislabelled, generator)
         nodes.append(find_majority(models))
         hierarchy_errors.append(float(find_majority(nodes).mean()))
+        # The node's majority is what people meet next, not its last model.
         collected = [*collected, collect_texts(nodes[-1], is_mislabelled)]
     return Treadmill(
         tuple(path_errors),
@@ -100,6 +102,7 @@ def _run_path(
     generator: np.random.Generator,
 ) -> list[Texts]:
     """Return the models of a path of rounds. collected: what the first one is trained on."""
+    # A node of the hierarchy begins with what was collected against the nodes before it.
     learn = LEARNERS[world.learner]
     parts, models = list(collected), []
     for _round in range(rounds):

@@ -103,7 +103,7 @@ def drop_near_copies(tries: Iterable[Try]) -> list[Try]:
     for one in tries:
         earlier_texts = texts_by_author[one.author][-COMPARED_TEXTS:]
         texts_by_author[one.author].append(one.words)
-        # Each text is compared with copies, too, or a long chain of small changes would count twice.
+        # Copies are compared with, too, or a long chain of small changes would count twice.
         if not any(_compute_likeness(one.words, words) >= COPY_LIKENESS for words in earlier_texts):
             kept_tries.append(one)
     return kept_tries
