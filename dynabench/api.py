@@ -125,6 +125,7 @@ urlpatterns = [
     path("", include("evaluation.api.urls")),
     path("", include("leaderboard.api.urls")),
     path("", include("dynabench.adversaries.api")),
+    path("", include("dynabench.adversaries.program_api")),
     path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.catches.api")),
     path("", include("dynabench.failures.api")),

@@ -25,6 +25,7 @@ from dynabench.adversaries.fit import can_run_adversaries
 from dynabench.adversaries.forms import AdversaryForm, OptionsForm
 from dynabench.adversaries.kinds.base import KINDS
 from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun, AdversaryTry
+from dynabench.adversaries.ready_services import start_ready_adversaries
 from dynabench.adversaries.selectors import find_current_run
 from tasks.access import find_task
 from tasks.models import Task
@@ -164,6 +165,18 @@ def read_options(task: Task, kind_name: str, sent_options: dict[str, Any]) -> di
     return form.cleaned_data
 
 
+class ReadyAdversaries(_AdversaryAPIView):
+    """The ready adversaries of an official task."""
+
+    @write("adversaries_start_ready", None, {201: AdversarySerializer(many=True)})
+    def post(self, request: Request, code: str) -> Response:
+        """Create and start the ready adversaries of an official task. Returns those started."""
+        task = self.get_attacked_task()
+        runs = start_ready_adversaries(task=task, actor=get_person(request))
+        adversaries = [run.adversary for run in runs]
+        return Response(AdversarySerializer(adversaries, many=True).data, status.HTTP_201_CREATED)
+
+
 class AdversaryView(_AdversaryAPIView):
     """An adversary of a task."""
 
@@ -233,6 +246,7 @@ class AdversaryTries(_AdversaryAPIView, generics.ListAPIView[AdversaryTry]):
 ADVERSARIES_PATH = "tasks/<slug:code>/adversaries/"
 urlpatterns = [
     path(ADVERSARIES_PATH, AdversaryList.as_view(), name="adversaries"),
+    path(f"{ADVERSARIES_PATH}ready/", ReadyAdversaries.as_view(), name="adversaries-ready"),
     path(f"{ADVERSARIES_PATH}<int:pk>/", AdversaryView.as_view(), name="adversary"),
     path(f"{ADVERSARIES_PATH}<int:pk>/runs/", AdversaryRuns.as_view(), name="adversary-runs"),
     path(f"{ADVERSARIES_PATH}<int:pk>/tries/", AdversaryTries.as_view(), name="adversary-tries"),

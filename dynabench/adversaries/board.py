@@ -1,18 +1,25 @@
 """The board of a task's adversaries, beside people in the same rounds."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example, TargetOutput
 from annotation.rules.near_duplicates import get_written_text
-from core.text.words import split_words
-from dynabench.adversaries.models import Adversary, AdversaryRun
+from dynabench.adversaries.board_measures import (
+    Measured,
+    collect_content_words,
+    compute_coverage,
+    compute_novelty,
+    compute_pass_chance,
+    compute_per_catch,
+)
+from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from tasks.models import Task
 from validation.decisions.counted import (
     JUDGED_EXAMPLE_STATES,
@@ -20,61 +27,68 @@ from validation.decisions.counted import (
     build_measure_condition,
 )
 from validation.models import Consensus
-from validation.rates.rates import (
-    Rate,
-    Undefined,
-    compute_share_by_author,
-    compute_wilson_interval,
-)
-
-MAX_COMPARED_TEXTS = 500
-"""The maximum number of catches that are compared for novelty, the latest ones."""
-
-
-class PerCatch(NamedTuple):
-    """A cost per catch with its interval."""
-
-    value: float
-    low: float
-    high: float
+from validation.rates.rates import Rate, Undefined, compute_share_by_author
 
 
 @dataclass(frozen=True)
 class BoardRow:
     """What an adversary, or all people together, achieved.
 
-    calls: of models. fooled: examples after which the model counted as wrong. waiting, catches,
-    refuted: what people have decided about these. validity: the share of catches among the decided
-    ones. calls_per_catch, cost_per_catch: None without catches or without prices. novelty: see
-    `compute_novelty`; None with fewer than two catches.
+    code: people, helped, or the adversary's id. calls: of models. tries: texts that people could
+    get; of people their examples. fooled: examples after which the model counted as wrong. waiting,
+    catches, refuted: what people have decided about these. validity: the share of catches among the
+    decided ones. The other numbers are those of `board_measures`; None without enough data.
     """
 
     adversary: Adversary | None
+    code: str
     name: str | Promise
     calls: int
+    tries: int
     examples: int
     fooled: int
     waiting: int
     catches: int
     refuted: int
     validity: Rate | Undefined
-    calls_per_catch: PerCatch | None
-    cost_per_catch: PerCatch | None
-    novelty: float | None
+    calls_per_catch: Measured | None
+    cost_per_catch: Measured | None
+    pass_chance: Measured | None
+    novelty: Measured | None
+    coverage: float | None
 
 
 class FooledExample(NamedTuple):
-    """An example that fooled the model. is_catch: None until people have decided."""
+    """An example that fooled the model.
 
-    author: int | None
+    code: of its board row. is_catch: None until people have decided.
+    """
+
+    code: str
+    author: int
     is_catch: bool | None
     text: str
 
 
-def build_board(task: Task) -> list[BoardRow]:
-    """Return a row for each adversary that has run, the most catches first, and one for people.
+class RowCounts(NamedTuple):
+    """What a board row has used and written: see `BoardRow`."""
 
-    Five queries. People are compared in the rounds in which adversaries ran.
+    calls: int
+    tries: int
+    examples: int
+    cost: float = 0
+
+
+PEOPLE, HELPED = "people", "helped"
+HELP_USED = ("use", "edit")
+"""What people did with a suggestion if their text comes from it."""
+
+
+def build_board(task: Task) -> list[BoardRow]:
+    """Return a row for each adversary that has run, the most catches first, and rows for people.
+
+    People have one row, and those who used a suggestion a second one. Eight queries. They are
+    compared in the rounds in which adversaries ran.
     """
     adversaries = list(task.adversaries.all())
     runs = AdversaryRun.objects.filter(adversary__task=task)
@@ -86,69 +100,97 @@ def build_board(task: Task) -> list[BoardRow]:
     }
     round_ids = set(runs.order_by().values_list("round", flat=True))
     examples = Example.objects.filter(round__in=round_ids, **STANDING_CONDITIONS)
-    by_program = {adversary.annotator_id for adversary in adversaries}
-    fooled_examples = _list_fooled(examples, task)
-    counts: Counter[int | None] = Counter()
-    for author, is_program, number in (
-        examples.order_by().values_list("annotator", "by_program").annotate(Count("pk"))
+    codes = {adversary.annotator_id: str(adversary.pk) for adversary in adversaries}
+    fooled_examples = _list_fooled(examples, task, codes)
+    counts: Counter[str] = Counter()
+    for author, is_program, support, number in (
+        examples.order_by()
+        .values_list("annotator", "by_program", "support__suggestion")
+        .annotate(Count("pk"))
     ):
-        counts[author if is_program else None] += number
+        counts[_find_code(author, is_program, support, codes)] += number
+    tries = dict(
+        AdversaryTry.objects.filter(adversary__task=task, is_offered=True, is_fooled__isnull=False)
+        .order_by()
+        .values_list("adversary")
+        .annotate(Count("pk"))
+    )
+    # Words of all catches, whoever found them: what the rows can cover.
+    all_words = collect_content_words([row.text for row in fooled_examples if row.is_catch])
     rows = []
     for adversary in adversaries:
         if adversary.pk not in uses:
             continue
-        own_examples = [row for row in fooled_examples if row.author == adversary.annotator_id]
-        rows.append(
-            _build_row(
-                adversary,
-                adversary.name,
-                calls=uses[adversary.pk]["call_sum"],
-                cost=uses[adversary.pk]["cost_sum"],
-                example_count=counts[adversary.annotator_id],
-                fooled_examples=own_examples,
-            )
+        code, use = str(adversary.pk), uses[adversary.pk]
+        row_counts = RowCounts(
+            use["call_sum"], tries.get(adversary.pk, 0), counts[code], use["cost_sum"]
         )
+        own_examples = [row for row in fooled_examples if row.code == code]
+        rows.append(_build_row(adversary, code, row_counts, own_examples, all_words))
     rows.sort(key=lambda row: (-row.catches, row.calls))
-    people_outputs = TargetOutput.objects.filter(example__in=examples.filter(by_program=False))
-    people_examples = [row for row in fooled_examples if row.author not in by_program]
-    people = _build_row(
-        None,
-        _("People"),
-        calls=people_outputs.count(),
-        cost=0,
-        example_count=counts[None],
-        fooled_examples=people_examples,
-    )
-    return rows + [people] if rows else []
+    if not rows:
+        return []
+    return rows + _build_people_rows(examples, counts, fooled_examples, all_words)
 
 
-def _list_fooled(examples: "Collection[Example]", task: Task) -> list[FooledExample]:
+def _build_people_rows(
+    examples: QuerySet[Example],
+    counts: Mapping[str, int],
+    fooled_examples: Sequence[FooledExample],
+    all_words: frozenset[str],
+) -> list[BoardRow]:
+    """Return the row of people, and one of people with help if there are any."""
+    rows = []
+    # A suggestion that was ignored helped nobody.
+    helped = Q(support__suggestion__in=HELP_USED)
+    for code, condition in ((PEOPLE, ~helped | Q(support=None)), (HELPED, helped)):
+        if code == HELPED and not counts[HELPED]:
+            continue
+        outputs = TargetOutput.objects.filter(
+            example__in=examples.filter(condition, by_program=False)
+        )
+        row_counts = RowCounts(outputs.count(), counts[code], counts[code])
+        own_examples = [row for row in fooled_examples if row.code == code]
+        rows.append(_build_row(None, code, row_counts, own_examples, all_words))
+    return rows
+
+
+def _find_code(
+    author: int, is_program: bool, suggestion: str | None, codes: Mapping[int, str]
+) -> str:
+    """Return the code of the row to which an example belongs; "" for none."""
+    if is_program:
+        # Programs that people run with a token are neither people nor entries of the task.
+        return codes.get(author, "")
+    return HELPED if suggestion in HELP_USED else PEOPLE
+
+
+def _list_fooled(
+    examples: QuerySet[Example], task: Task, codes: Mapping[int, str]
+) -> list[FooledExample]:
     """Return the fooling examples of people and of the site's adversaries, oldest first."""
     catch = build_measure_condition("catches")
-    fooled = examples.filter(build_measure_condition("fooled") | catch).order_by("pk")  # type: ignore[attr-defined]
+    fooled = examples.filter(build_measure_condition("fooled") | catch).order_by("pk")
     states = dict(Consensus.objects.filter(example__in=fooled).values_list("example", "state"))
     catches = set(fooled.filter(catch).values_list("pk", flat=True))
     rows = []
-    own_programs = set(task.adversaries.values_list("annotator", flat=True))
-    for pk, author, is_program, inputs in fooled.values_list(
-        "pk", "annotator", "by_program", "inputs"
+    for pk, author, is_program, suggestion, inputs in fooled.values_list(
+        "pk", "annotator", "by_program", "support__suggestion", "inputs"
     ):
-        # Programs that people run with a token are neither people nor entries of the task.
-        if is_program and author not in own_programs:
-            continue
-        is_catch = pk in catches if states.get(pk) in JUDGED_EXAMPLE_STATES else None
-        rows.append(FooledExample(author, is_catch, get_written_text(task.config, inputs)))
+        code = _find_code(author, is_program, suggestion, codes)
+        if code:
+            is_catch = pk in catches if states.get(pk) in JUDGED_EXAMPLE_STATES else None
+            text = get_written_text(task.config, inputs)
+            rows.append(FooledExample(code, author, is_catch, text))
     return rows
 
 
 def _build_row(
     adversary: Adversary | None,
-    name: str | Promise,
-    *,
-    calls: int,
-    cost: float,
-    example_count: int,
+    code: str,
+    counts: RowCounts,
     fooled_examples: Sequence[FooledExample],
+    all_words: frozenset[str],
 ) -> BoardRow:
     decided_examples = [row for row in fooled_examples if row.is_catch is not None]
     catch_texts = [row.text for row in decided_examples if row.is_catch]
@@ -156,15 +198,19 @@ def _build_row(
     clusters: Iterable[tuple[tuple[Hashable | None, bool], int]] = (
         ((None if adversary else row.author, bool(row.is_catch)), 1) for row in decided_examples
     )
-    calls_per_catch = compute_per_catch(calls, len(catch_texts))
+    calls_per_catch = compute_per_catch(counts.calls, len(catch_texts))
     cost_per_catch = None
-    if calls_per_catch and cost:
-        cost_per_catch = PerCatch(*(number * cost / calls for number in calls_per_catch))
+    if calls_per_catch and counts.cost:
+        cost_per_catch = Measured(
+            *(number * counts.cost / counts.calls for number in calls_per_catch)
+        )
     return BoardRow(
         adversary=adversary,
-        name=name,
-        calls=calls,
-        examples=example_count,
+        code=code,
+        name=adversary.name if adversary else PEOPLE_NAMES[code],
+        calls=counts.calls,
+        tries=counts.tries,
+        examples=counts.examples,
         fooled=len(fooled_examples),
         waiting=len(fooled_examples) - len(decided_examples),
         catches=len(catch_texts),
@@ -172,38 +218,13 @@ def _build_row(
         validity=compute_share_by_author(clusters),
         calls_per_catch=calls_per_catch,
         cost_per_catch=cost_per_catch,
+        pass_chance=compute_pass_chance(counts.tries, min(len(catch_texts), counts.tries)),
         novelty=compute_novelty(catch_texts),
+        coverage=compute_coverage(catch_texts, all_words),
     )
 
 
-def compute_per_catch(calls: int, catches: int) -> PerCatch | None:
-    """Return the calls per catch, with the inverse of Wilson's interval of the share.
-
-    None without catches. An adversary may need several calls for one catch, and people one.
-    """
-    if not catches or calls < catches:
-        return None
-    low, high = compute_wilson_interval(catches, calls)
-    return PerCatch(calls / catches, 1 / high, 1 / low)
-
-
-def compute_novelty(texts: Sequence[str]) -> float | None:
-    """Return how different the texts are from one another (0-1), None for fewer than two.
-
-    For each text: the share of words that it does not have in common with the most similar other
-    one (1 minus Jaccard's index of their words). The mean of these shares is returned.
-
-    >>> compute_novelty(["a b", "a c"])
-    0.6666666666666667
-    """
-    word_sets = [frozenset(split_words(text.lower())) for text in texts[-MAX_COMPARED_TEXTS:]]
-    if len(word_sets) < 2:
-        return None
-    novelties = []
-    for position, words in enumerate(word_sets):
-        likeness = 0.0
-        for other_position, other_words in enumerate(word_sets):
-            if other_position != position and words | other_words:
-                likeness = max(likeness, len(words & other_words) / len(words | other_words))
-        novelties.append(1 - likeness)
-    return sum(novelties) / len(novelties)
+PEOPLE_NAMES: Mapping[str, Promise] = {
+    PEOPLE: _("People"),
+    HELPED: _("People who used a suggestion"),
+}

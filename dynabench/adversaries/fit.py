@@ -2,12 +2,14 @@
 
 from django.utils.translation import gettext as _
 
+from core.accounts.models import User
 from core.errors import Refused
 from dynabench.adversaries.kinds.base import AdversaryKind, list_kinds
+from dynabench.adversaries.models import Adversary
 from dynabench.adversaries.writer_services import WRITER_ADAPTER
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
-from tasks.permissions import Person, can_edit, can_read
+from tasks.permissions import Person, can_edit, can_read, can_see
 
 
 def can_run_adversaries(user: Person, task: Task) -> bool:
@@ -16,6 +18,14 @@ def can_run_adversaries(user: Person, task: Task) -> bool:
     Their log has labels and answers, so an owner who judges blind may not.
     """
     return can_edit(user, task) and can_read(user, task)
+
+
+def can_run_program(user: User, adversary: Adversary) -> bool:
+    """Return whether the person may run an adversary's program."""
+    is_named = user.is_active and adversary.program_user_id == user.pk
+    if is_named and can_see(user, adversary.task):
+        return True
+    return can_run_adversaries(user, adversary.task)
 
 
 def reads_context(config: TaskConfig) -> bool:

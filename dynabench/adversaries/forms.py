@@ -7,6 +7,7 @@ from django.db import models
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from core.mail.addresses import AddressField
 from core.web.lists import ListFilter
 from dynabench.adversaries.kinds.base import AdversaryKind, Setting
 from dynabench.adversaries.models import (
@@ -81,6 +82,8 @@ def _build_field(setting: Setting, task: Task) -> forms.Field:
         return forms.BooleanField(required=False, **words)
     if setting.kind == "model":
         return forms.ChoiceField(choices=[(name, name) for name in list_writers(task)], **words)
+    if setting.kind == "account":
+        return AddressField(required=False, **words)
     return forms.CharField(
         required=False, max_length=MAX_OPTION_CHARS, widget=forms.Textarea({"rows": 6}), **words
     )

@@ -81,6 +81,10 @@ class Adversary(Budget):
         _("Seed"), default=0, validators=[MaxValueValidator(MAX_SEED)]
     )
     is_nightly = models.BooleanField(_("Run every night while a round is open"), default=False)
+    program_user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+",
+        help_text="Who runs its program, besides the task's editors.",
+    )  # fmt: skip
     annotator = models.OneToOneField(Annotator, models.PROTECT, related_name="+")
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
@@ -117,6 +121,7 @@ class AdversaryRun(Job, Budget):
         CAPS = "caps", _("Task limit of tries reached")
         SPENT = "spent", _("Model budget used up")
         CLOSED = "closed", _("Round closed")
+        GONE = "gone", _("Program stopped asking")
         REPEATS = "repeats", _("Repeated itself")
         UNUSABLE = "unusable", _("Wrote nothing usable")
         STOPPED = "stopped", _("Stopped by an owner")
@@ -129,6 +134,8 @@ class AdversaryRun(Job, Budget):
     tokens = models.PositiveBigIntegerField(default=0)
     cost = models.FloatField(default=0)
     seconds = models.FloatField(default=0)
+    # Until when a program's question may last; null: none is being asked.
+    asking_until = models.DateTimeField(null=True)
     ended_by = models.CharField(max_length=10, choices=End, blank=True)
 
     class Meta(Job.Meta):

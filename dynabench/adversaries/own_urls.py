@@ -7,6 +7,7 @@ from dynabench.adversaries import own_views
 app_name = "own-adversaries"
 urlpatterns = [
     path("", own_views.list_adversaries, name="adversaries"),
+    path("ready/", own_views.start_ready, name="ready"),
     path("new/<slug:kind>/", own_views.show_new_adversary, name="make"),
     path("<int:pk>/", own_views.show_adversary, name="adversary"),
     path("<int:pk>/start/", own_views.start_adversary, name="start"),

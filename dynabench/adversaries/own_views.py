@@ -1,5 +1,7 @@
 """The pages on which a task's owners create, start and stop adversaries, and read what they did."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -19,8 +21,9 @@ from dynabench.adversaries.fit import (
     list_lacking_kinds,
 )
 from dynabench.adversaries.forms import AdversaryForm, OptionsForm, TryFilter
-from dynabench.adversaries.kinds.base import KINDS
+from dynabench.adversaries.kinds.base import KINDS, Setting
 from dynabench.adversaries.models import Adversary
+from dynabench.adversaries.ready_services import list_ready_adversaries, start_ready_adversaries
 from dynabench.adversaries.selectors import describe_budget, find_current_run, with_last_run
 from tasks.access import find_task
 from tasks.models import Task
@@ -40,11 +43,24 @@ def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "page": list_page(request, with_last_run(task.adversaries.all())),
         "kinds": list_fitting_kinds(task),
+        "ready": list_ready_adversaries(task),
         "lacking_kinds": list_lacking_kinds(task),
         "unfit_reason": find_unfit_reason(task),
         "board": build_board(task),
     }
     return render(request, "own/adversaries.html", values)
+
+
+@require_POST
+def start_ready(request: HttpRequest, code: str) -> HttpResponse:
+    """Create and start the ready adversaries of an official task."""
+    task = find_task(request, code, can_run_adversaries)
+    with show_as_message(request):
+        start_ready_adversaries(task=task, actor=get_person(request))
+        messages.success(
+            request, _("Ready adversaries started. Refresh this page to see them work.")
+        )
+    return redirect("own-adversaries:adversaries", code)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -87,7 +103,7 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "kind": kind,
         "options": []
         if kind is None
-        else [(setting, adversary.options.get(setting.name)) for setting in kind.settings],
+        else [(setting, _get_option(adversary, setting)) for setting in kind.settings],
         "run": find_current_run(adversary),
         "runs": list_page(request, adversary.runs.select_related("round"), name="runs"),
         "budget": describe_budget(adversary.runs.first()),
@@ -95,6 +111,13 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "page": list_page(request, tries),
     }
     return render(request, "own/adversary.html", values)
+
+
+def _get_option(adversary: Adversary, setting: Setting) -> Any:
+    """Return a setting's value. The address of an account is that of the account now."""
+    if setting.kind == "account":
+        return adversary.program_user.email if adversary.program_user else ""
+    return adversary.options.get(setting.name)
 
 
 @require_POST
@@ -123,10 +146,11 @@ def change_schedule(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     _task, adversary = _find_adversary(request, code, pk)
     # The button says which state is wanted, so that a second click changes nothing.
     is_nightly = request.POST.get("nightly") == "1"
-    services.set_schedule(adversary=adversary, actor=get_person(request), is_nightly=is_nightly)
-    messages.success(
-        request, _("Nightly runs turned on.") if is_nightly else _("Nightly runs turned off.")
-    )
+    with show_as_message(request):
+        services.set_schedule(adversary=adversary, actor=get_person(request), is_nightly=is_nightly)
+        messages.success(
+            request, _("Nightly runs turned on.") if is_nightly else _("Nightly runs turned off.")
+        )
     return redirect("own-adversaries:adversary", code, pk)
 
 

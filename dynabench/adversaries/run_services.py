@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from annotation.attempts.live_targets import (
@@ -40,7 +40,7 @@ from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.base import Attack, Probe, ProbeAnswer, Prompt, Search
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.adversaries.services import find_kind
-from dynabench.adversaries.writer_services import Writer, open_writer
+from dynabench.adversaries.writer_services import AdversaryWriter, open_writer
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
@@ -89,6 +89,20 @@ class KnownTry(NamedTuple):
     answer: ProbeAnswer
 
 
+class Question(NamedTuple):
+    """A probe as the models read it.
+
+    inputs: what a person would send by the form. digest: see `_hash_question`.
+    """
+
+    label: str
+    probe: Probe
+    context: Context
+    inputs: dict[str, Any]
+    model_inputs: Mapping[str, Any]
+    digest: str
+
+
 def run_adversary(run: AdversaryRun) -> None:
     """Work on a claimed run for a slice of time. Takes no lock: the run is leased.
 
@@ -99,8 +113,10 @@ def run_adversary(run: AdversaryRun) -> None:
 
 def _work_slice(run: AdversaryRun, heartbeat: Heartbeat) -> None:
     try:
-        RunSlice(run, heartbeat).work()
-        end = End.FINISHED
+        end = find_end_of_program(run)
+        if end is None:
+            RunSlice(run, heartbeat).work()
+            end = End.FINISHED
     except RunEnded as ended:
         end = ended.end
     except SliceOver:
@@ -113,6 +129,14 @@ def _work_slice(run: AdversaryRun, heartbeat: Heartbeat) -> None:
     except Refused as refusal:
         raise ImpossibleJob(str(refusal)) from None
     heartbeat.call_patiently(lambda: leases.finish_job(run, ended_by=end))
+
+
+def find_end_of_program(run: AdversaryRun) -> AdversaryRun.End | None:
+    """Return why a run of a program ends that came back to the queue; None for other kinds.
+
+    Only a run whose program let its lease expire is ever queued.
+    """
+    return End.GONE if find_kind(run.adversary).is_program else None
 
 
 class RunSlice:
@@ -165,10 +189,20 @@ class RunSlice:
 
         An adversary has one run at a time, so whatever still asks was left by a worker that died.
         """
-        tries = AdversaryTry.objects.filter(adversary=self._adversary, round=self._round)
+        self._close_all_interrupted()
+        return self._read_tries(self._list_tries())
+
+    def _close_all_interrupted(self) -> None:
+        tries = self._list_tries()
         tries.filter(state=State.ASKING).update(state=State.LOST)
         for interrupted_try in tries.filter(state=State.REPEATING):
             self._close_interrupted(interrupted_try)
+
+    def _list_tries(self) -> QuerySet[AdversaryTry]:
+        return AdversaryTry.objects.filter(adversary=self._adversary, round=self._round)
+
+    def _read_tries(self, tries: QuerySet[AdversaryTry]) -> dict[str, KnownTry]:
+        """Return the given tries by digest."""
         known: dict[str, KnownTry] = {}
         columns = ("digest", "pk", "state", "is_fooled", "chance")
         for digest, pk, state, is_fooled, chance in tries.values_list(*columns):
@@ -218,7 +252,7 @@ class RunSlice:
             raise RunEnded(End.UNUSABLE if is_mostly_empty else End.REPEATS)
         return NO_ANSWER._replace(text=text)
 
-    def _request_text(self, writer: Writer, digest: str, prompt: Prompt) -> str:
+    def _request_text(self, writer: AdversaryWriter, digest: str, prompt: Prompt) -> str:
         """Have the writing model write, within the run's budget and its own. Raises RunEnded."""
         self._check_budget()
         with transaction.atomic():
@@ -245,14 +279,9 @@ class RunSlice:
 
     def _answer(self, label: str, probe: Probe, context: Context) -> ProbeAnswer:
         """Return the models' answer to a probe, logged or new; submit it if it fools them."""
-        # As a form sends and stores it, so that a text is the same when it is submitted.
-        inputs = normalise_values(
-            self._config.input,
-            {self._config.text_field: probe.text.strip(), self._config.answer_field: label},
-        )
-        model_inputs = build_model_inputs(self._round, context.fields, inputs)
-        digest = _hash_question(label, model_inputs)
-        is_valid = not validate_inputs(self._config, context.fields, inputs)
+        question = self._build_question(label, probe, context)
+        digest = question.digest
+        is_valid = not validate_inputs(self._config, context.fields, question.inputs)
         # A probe that only measures may be shorter than what people may write.
         if digest in self._seen_digests or (probe.is_offered and not is_valid):
             self._idle_count += 1
@@ -261,35 +290,43 @@ class RunSlice:
             return self._known[digest].answer if digest in self._known else NO_ANSWER
         self._idle_count = self._fruitless_count = self._empty_count = 0
         self._seen_digests.add(digest)
-        known = self._known.get(digest)
+        return self._follow_up(question).answer
+
+    def _build_question(self, label: str, probe: Probe, context: Context) -> Question:
+        # As a form sends and stores it, so that a text is the same when it is submitted.
+        inputs = normalise_values(
+            self._config.input,
+            {self._config.text_field: probe.text.strip(), self._config.answer_field: label},
+        )
+        model_inputs = build_model_inputs(self._round, context.fields, inputs)
+        digest = _hash_question(label, model_inputs)
+        return Question(label, probe, context, inputs, model_inputs, digest)
+
+    def _follow_up(self, question: Question) -> KnownTry:
+        """Return the try of a question, asked now if it never was; submit it if it fooled."""
+        known = self._known.get(question.digest)
         if known is None or known.state == State.WAITING:
-            known = self._ask(digest, label, probe, context, model_inputs)
-            self._known[digest] = known
-        is_find = known.answer.is_fooled and probe.is_offered
+            known = self._ask(question)
+            self._known[question.digest] = known
+        is_find = known.answer.is_fooled and question.probe.is_offered
         # Of an earlier run, too, which reached its maximum before it could submit this.
         if is_find and known.state == State.ANSWERED:
-            self._submit(known.pk, inputs, label, context)
-        return known.answer
+            self._submit(known.pk, question.inputs, question.label, question.context)
+        return known
 
     # Ask
 
-    def _ask(
-        self,
-        digest: str,
-        label: str,
-        probe: Probe,
-        context: Context,
-        model_inputs: Mapping[str, Any],
-    ) -> KnownTry:
+    def _ask(self, question: Question) -> KnownTry:
         """Log a try, ask all models about it, and log their answer."""
         self._check_budget()
+        probe = question.probe
         values = {
             "run": self._run,
-            "label": label,
+            "label": question.label,
             "text": probe.text,
             "step": probe.step,
             "is_offered": probe.is_offered,
-            "context": context if self._reads(context) else None,
+            "context": question.context if self._reads(question.context) else None,
             "state": State.ASKING,
             "asked_at": timezone.now(),
         }
@@ -297,10 +334,13 @@ class RunSlice:
             # The call counts before it is made: a worker that dies has still made it.
             self._reserve_calls(len(self._entries))
             logged_try, _is_new = AdversaryTry.objects.update_or_create(
-                adversary=self._adversary, round=self._round, digest=digest, defaults=values
+                adversary=self._adversary,
+                round=self._round,
+                digest=question.digest,
+                defaults=values,
             )
         try:
-            predictions = self._request_answers(model_inputs)
+            predictions = self._request_answers(question.model_inputs)
         except EndpointError as error:
             return self._log_failure(logged_try, error)
         return self._log_answer(logged_try, predictions)

@@ -1,13 +1,18 @@
 """Reads of adversaries: their runs, and what is left of a run's budget."""
 
+from random import Random
 from typing import NamedTuple
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from dynabench.adversaries.fit import reads_context
 from dynabench.adversaries.models import Adversary, AdversaryRun
 from evaluation.models.jobs import UNFINISHED_STATES
+from tasks.models import Context
+
+MAX_CONTEXTS = 200
 
 
 class BudgetLine(NamedTuple):
@@ -35,6 +40,19 @@ def with_last_run(adversaries: QuerySet[Adversary]) -> QuerySet[Adversary]:
 def find_current_run(adversary: Adversary) -> AdversaryRun | None:
     """Return the adversary's queued or running run, or None."""
     return adversary.runs.filter(state__in=UNFINISHED_STATES).first()
+
+
+def list_contexts_to_read(run: AdversaryRun) -> list[Context]:
+    """Return texts of a run's round that its questions can be about, at most MAX_CONTEXTS.
+
+    Empty if the models don't read them. Which ones depends on the run.
+    """
+    if not reads_context(run.round.task.config):
+        return []
+    contexts = list(Context.objects.filter(round=run.round, is_retired=False).order_by("pk"))
+    # By the seed, so that a program that is run again gets the same ones.
+    rng = Random(f"{run.adversary.seed} {run.number}")
+    return rng.sample(contexts, min(MAX_CONTEXTS, len(contexts)))
 
 
 def describe_budget(run: AdversaryRun | None) -> list[BudgetLine]:

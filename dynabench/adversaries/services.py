@@ -25,6 +25,8 @@ from dynabench.adversaries.writer_services import list_writers
 from evaluation.isolation.queue import leases
 from evaluation.models.jobs import UNFINISHED_STATES
 from tasks.models import Round, Task
+from tasks.permissions import can_see
+from tasks.services import find_account_within_limit
 
 MAX_ADVERSARIES = 50
 """The maximum number of adversaries of a task that are not retired."""
@@ -58,13 +60,22 @@ def create_adversary(
 ) -> Adversary:
     """Create an adversary with an annotator of its own.
 
-    options: complete values of the kind's settings. columns: name, seed, is_nightly and the budget.
+    options: complete values of the kind's settings. An account's address is not stored, but the
+    account is. columns: name, seed, is_nightly and the budget.
     Locks the task, to enforce the maximum. Raises Refused and Invalid.
     """
     if kind not in KINDS:
         raise Invalid(_("Choose a kind of adversary from the list."), field="kind")
     check_fits(task, KINDS[kind])
     check_options(task, KINDS[kind], options)
+    if KINDS[kind].is_program and columns.get("is_nightly"):
+        message = _("Your program decides when it runs. Turn off nightly runs.")
+        raise Invalid(message, field="is_nightly")
+    program_user = None
+    # The account is kept, and not its address, which the person may change or have erased.
+    if address := options.get(KINDS[kind].account_setting):
+        program_user = find_program_user(task, actor, address)
+        options = {**options, KINDS[kind].account_setting: ""}
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.adversaries.filter(retired_at=None).count() >= MAX_ADVERSARIES:
         message = _("A task can have %(most)d adversaries. Retire one first.")
@@ -81,10 +92,20 @@ def create_adversary(
         # A pseudonym like anybody's, so that no page tells a judge who wrote a text.
         annotator=Annotator.objects.create(),
         made_by=actor,
+        program_user=program_user,
         **columns,
     )
     log(actor, "adversary.made", adversary, kind=kind)
     return adversary
+
+
+def find_program_user(task: Task, actor: User, address: str) -> User:
+    """Return the account that may run a program. Raises Invalid and Refused."""
+    user = find_account_within_limit(actor, address)
+    if not can_see(user, task):
+        message = _("This person can’t see the task. Add them as a member first.")
+        raise Invalid(message, field="account")
+    return user
 
 
 @transaction.atomic
@@ -93,6 +114,21 @@ def start_run(*, adversary: Adversary, actor: User | None) -> AdversaryRun:
 
     actor: None for the schedule. Locks the adversary, so that two requests at once don't take one
     number. Raises Refused.
+    """
+    if find_kind(adversary).is_program:
+        raise Refused(
+            _("Its program starts its runs through the API. Start the program."), code="program"
+        )
+    run = create_run(adversary=adversary, actor=actor)
+    enqueue(run.function, run.pk)
+    return run
+
+
+@transaction.atomic
+def create_run(*, adversary: Adversary, actor: User | None, **columns: Any) -> AdversaryRun:
+    """Create a run against the open round, with the adversary's present budget.
+
+    columns: further columns of the run. Locks the adversary. Raises Refused.
     """
     locked_adversary = (
         Adversary.objects.select_for_update(of=("self",), no_key=True)
@@ -118,9 +154,9 @@ def start_run(*, adversary: Adversary, actor: User | None) -> AdversaryRun:
         number=last_number + 1,
         requested_by=actor,
         **limits,
+        **columns,
     )
     log(actor, "adversary.started", locked_adversary, run=run.number)
-    enqueue(run.function, run.pk)
     return run
 
 
@@ -136,7 +172,12 @@ def stop_run(*, run: AdversaryRun, actor: User) -> None:
 
 @transaction.atomic
 def set_schedule(*, adversary: Adversary, actor: User, is_nightly: bool) -> None:
-    """Switch the run of every night on or off. Takes no lock: the last change wins."""
+    """Switch the run of every night on or off. Takes no lock: the last change wins.
+
+    Raises Refused if a program decides when it runs.
+    """
+    if is_nightly and find_kind(adversary).is_program:
+        raise Refused(_("Your program decides when it runs."), code="program")
     if Adversary.objects.filter(pk=adversary.pk).update(is_nightly=is_nightly):
         log(actor, "adversary.scheduled", adversary, is_nightly=is_nightly)
 

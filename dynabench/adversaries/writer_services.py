@@ -42,7 +42,7 @@ def list_writers(task: Task) -> list[str]:
     return list(chat_models.values_list("name", flat=True))
 
 
-class Writer:
+class AdversaryWriter:
     """The writing model of a run, and what it has written so far."""
 
     def __init__(self, run: AdversaryRun, model_name: str) -> None:
@@ -90,7 +90,8 @@ class Writer:
         A text in another language than the task's is logged, but is of no use. A server may report
         fewer tokens than it used: at least one for each four characters is counted.
         """
-        assert self._model is not None  # otherwise there is no Writer
+        assert self._model is not None  # otherwise there is no AdversaryWriter
+        # The seed is the adversary's, so that another one gets other texts from the same model.
         endpoint = build_prompted_endpoint(
             self._model,
             PROMPT_FIELDS,
@@ -107,6 +108,7 @@ class Writer:
         least = estimate_usage([{"content": sent_text}], written_text)
         told = prediction.usage or Usage(0, 0)
         usage = Usage(max(told.tokens_in, least.tokens_in), max(told.tokens_out, least.tokens_out))
+        # A flood is cut, and what is left is too long for the task's form, too.
         call.text = written_text[:MAX_REPLY_CHARS]
         call.state, call.tokens = State.ANSWERED, usage.tokens_in + usage.tokens_out
         call.cost = compute_price(self._model, usage)
@@ -135,11 +137,11 @@ class Writer:
             self._texts[call.digest] = call.text
 
 
-def open_writer(run: AdversaryRun, adversary: Adversary, setting: str) -> Writer | None:
+def open_writer(run: AdversaryRun, adversary: Adversary, setting: str) -> AdversaryWriter | None:
     """Return the writing model of a run; None if its kind has no setting for one.
 
     Raises ImpossibleJob.
     """
     if not setting:
         return None
-    return Writer(run, str(adversary.options.get(setting, "")))
+    return AdversaryWriter(run, str(adversary.options.get(setting, "")))

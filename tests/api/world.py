@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from annotation.models import Assignment, Attempt, Example, Report
 from core.accounts.models import ApiToken, User, confirm_address
 from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token
-from dynabench.adversaries.models import Adversary
+from dynabench.adversaries.models import AdversaryRun
 from dynabench.adversaries.services import create_adversary
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
@@ -105,18 +106,31 @@ def make_world() -> World:
         "acts": ["0" * 32],
         "task-invitations": [link.pk],
         "campaigns": [open_campaign(task).slug],
-        "adversaries": [_adversary(task, owner).pk],
         **teams,
         **_rounds(task, owner, other),
+        **_adversaries(task, owner),
         **_models(task, owner),
     }
     return World(owner, other, admin, task, ids, team_members)
 
 
-def _adversary(task: Task, owner: User) -> Adversary:
-    """An adversary of the owner's that asks about every premise."""
+def _adversaries(task: Task, owner: User) -> dict[str, list[Any]]:
+    """Adversaries of the owner's: one asks about every premise, one is a program that attacks."""
     options = options_of("rules", templates="contradiction | It is false that {premise}")
-    return create_adversary(task=task, actor=owner, kind="rules", options=options, name="Denials")
+    rules = create_adversary(task=task, actor=owner, kind="rules", options=options, name="Denials")
+    program = create_adversary(
+        task=task, actor=owner, kind="program", options=options_of("program"), name="Program"
+    )
+    run = AdversaryRun.objects.create(
+        adversary=program,
+        round=task.rounds.get(number=2),
+        number=1,
+        state="running",
+        lease_token=uuid4(),
+        lease_until=timezone.now() + timedelta(minutes=9),
+        started_at=timezone.now(),
+    )
+    return {"adversaries": [rules.pk], "attacks": [run.lease_token]}
 
 
 def _teams(owner: User, other: User) -> tuple[dict[str, list[Any]], list[Any]]:

@@ -6,6 +6,11 @@ from annotation.models import Example
 from core.errors import Invalid, Refused
 from dynabench.adversaries.jobs import attack
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
+from dynabench.adversaries.program_services import (
+    ProgramQuestion,
+    ask_for_program,
+    begin_program_run,
+)
 from dynabench.adversaries.services import start_run
 from tests.support.adversaries import make_adversary, sentiment_round
 from tests.support.races import races
@@ -15,7 +20,7 @@ REPEATS = races(20)
 
 
 def test_of_many_requests_one_starts_a_run(at_once):
-    """Lock: the adversary, in `start_run`; without it, some break on the constraint."""
+    """Lock: the adversary, in `create_run`; without it, some break on the constraint."""
     round, owner = sentiment_round()
     adversary = make_adversary(round, owner)
 
@@ -70,3 +75,23 @@ def test_sixteen_searches_at_once_keep_their_caps(at_once):
         run.refresh_from_db()
         assert run.calls <= 7
         assert run.calls == run.logged_tries.count() + run.examples
+
+
+def test_a_program_that_asks_many_things_at_once_is_answered_once(at_once):
+    """No lock: one conditional update reserves the run for a question."""
+    round, owner = sentiment_round()
+    adversary = make_adversary(round, owner, "program", max_calls=3)
+    run = begin_program_run(adversary=adversary, actor=owner)
+
+    def ask(number):
+        question = ProgramQuestion(f"We loved boat number {number}.", "positive")
+        try:
+            return ask_for_program(run=AdversaryRun.objects.get(), question=question).state
+        except Refused as refusal:
+            return refusal.code
+
+    outcomes = at_once(ask, range(8))
+    run.refresh_from_db()
+    assert set(outcomes) <= {"answered", "asking", "over"}
+    assert run.calls == outcomes.count("answered") == AdversaryTry.objects.count() <= 3
+    assert run.asking_until is None

@@ -136,6 +136,8 @@ SAME = {
     f"POST {TASK}adversaries/<int:pk>/runs/": f"POST {OWN}adversaries/<int:pk>/start/",
     f"DELETE {TASK}adversaries/<int:pk>/runs/": f"POST {OWN}adversaries/<int:pk>/stop/",
     f"GET {TASK}adversaries/<int:pk>/tries/": f"{OWN}adversaries/<int:pk>/",
+    f"POST {TASK}adversaries/ready/": f"POST {OWN}adversaries/ready/",
+    f"POST {TASK}adversaries/<int:pk>/claim/": f"{OWN}adversaries/<int:pk>/",
     f"GET {TASK}own-workers/": f"{OWN}own-workers/",
     f"POST {TASK}own-workers/": f"POST {OWN}own-workers/",
     f"DELETE {TASK}own-workers/<int:pk>/": f"POST {OWN}own-workers/<int:pk>/remove/",

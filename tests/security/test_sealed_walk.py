@@ -15,7 +15,9 @@ from django.test import Client
 
 from annotation.models import ShownExample
 from core.web.throttles import ScopeThrottle
+from dynabench.adversaries.models import AdversaryRun
 from tasks.models import TaskMember
+from tests.support.adversaries import give_to
 from tests.support.api_routes import routes
 from tests.support.factories import UserFactory
 from tests.support.releases import _own_storage  # noqa: F401
@@ -105,6 +107,31 @@ def test_no_address_tells_what_is_sealed(sealed, role):
     wrong, seen = walk(sealed, role, client_of(sealed, role))
     assert not wrong, "\n".join(sorted(wrong))
     assert ("train", "TEXT") in seen
+
+
+def test_no_address_tells_an_adversarys_program_what_is_sealed(sealed):
+    """By an account without a role whose program attacks: it claims, asks and reads the answers."""
+    person = UserFactory(email="program@walk.example.com")
+    run = AdversaryRun.objects.get()
+    give_to(run.adversary, person)
+    walker = signed_in(person)
+    wrong, seen = walk(sealed, "person", walker)
+    assert not wrong, "\n".join(sorted(wrong))
+    assert ("train", "TEXT") in seen
+    client = signed_in(person)  # the walk has signed the other one out
+    claim = f"/api/v1/tasks/nli/adversaries/{run.adversary.pk}/claim/"
+    asked = {"text": "It is so, as everybody says.", "label": "neutral"}
+    attack = f"/api/v1/attacks/{run.lease_token}/"
+    context = run.round.contexts.first()
+    told_texts = [
+        ask(client, "POST", f"{attack}ask/", asked | {"context": context.pk}),
+        ask(client, "POST", f"{attack}end/"),
+    ]
+    AdversaryRun.objects.update(state="done")
+    told_texts.append(ask(client, "POST", claim))
+    assert [one.status_code for one in told_texts][1:] == [200, 201]
+    for response in told_texts:
+        assert not sealed.found(response)
 
 
 def test_the_walk_finds_what_an_owner_may_read(sealed):

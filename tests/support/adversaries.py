@@ -58,6 +58,13 @@ def make_adversary(round: Round, owner: User, kind: str = "search", **values) ->
     )
 
 
+def give_to(adversary: Adversary, person: User) -> Adversary:
+    """The adversary, whose program this person now runs."""
+    adversary.program_user = person
+    adversary.save()
+    return adversary
+
+
 def run_to_its_end(adversary: Adversary, actor: User | None = None) -> AdversaryRun:
     """Request a run, work on it until it is over, and return it."""
     run = start_run(adversary=adversary, actor=actor)

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.models import Example
-from dynabench.adversaries.models import Adversary, AdversaryRun
+from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from tasks.models import TaskMember
 from tests.support.adversaries import (
     SENTENCES,
@@ -15,6 +15,7 @@ from tests.support.adversaries import (
     sentiment_round,
 )
 from tests.support.factories import UserFactory
+from tests.support.judging import write
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 
@@ -86,6 +87,26 @@ def test_the_board_puts_adversaries_beside_people(scene, client):
     assert first.calls_per_catch.value == first.calls
     assert first.calls_per_catch.low < first.calls < first.calls_per_catch.high
     assert (people.adversary, people.calls, people.catches) == (None, 0, 0)
+    assert first.coverage == 1
+    assert first.tries == AdversaryTry.objects.filter(is_offered=True).count()
+    assert first.pass_chance is None  # with fewer than ten tries
+
+
+def test_people_with_help_have_a_row_of_their_own(scene, client):
+    """Who used a suggestion is compared with those who did not; programs with a token with none."""
+    round, owner = scene
+    run_to_its_end(make_adversary(round, owner))
+    author = UserFactory()
+    for number, support in enumerate(
+        [None, {"suggestion": "ignore"}, {"suggestion": "use"}, {"suggestion": "edit"}]
+    ):
+        one = write(round, author, number, text=f"We adored evening {number} there.")
+        Example.objects.filter(pk=one.pk).update(support=support)
+    program = write(round, author, 9, text="We adored the program.")
+    Example.objects.filter(pk=program.pk).update(by_program=True)
+    _first, people, helped = client.get(address("adversaries")).context["board"]
+    assert (people.code, people.examples, people.fooled) == ("people", 2, 2)
+    assert (helped.code, helped.examples, helped.fooled) == ("helped", 2, 2)
 
 
 def test_what_people_refute_is_no_catch(scene, client):

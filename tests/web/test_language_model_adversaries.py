@@ -85,7 +85,7 @@ def test_a_model_that_tells_too_few_tokens_pays_for_what_it_read(scene, server):
 def test_a_killed_run_sends_no_request_twice(scene, server, monkeypatch):
     _round, owner, make = scene
     run = start_run(adversary=make(write_new, turns=3), actor=owner)
-    finish, count = writer_services.Writer.finish_call, []
+    finish, count = writer_services.AdversaryWriter.finish_call, []
 
     def die_at_the_third(self, call, prompt):
         count.append(1)
@@ -93,7 +93,7 @@ def test_a_killed_run_sends_no_request_twice(scene, server, monkeypatch):
             raise SystemExit
         return finish(self, call, prompt)
 
-    monkeypatch.setattr(writer_services.Writer, "finish_call", die_at_the_third)
+    monkeypatch.setattr(writer_services.AdversaryWriter, "finish_call", die_at_the_third)
     with pytest.raises(SystemExit):
         attack(run.pk)
     AdversaryRun.objects.update(state="queued", lease_token=None)

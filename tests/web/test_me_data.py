@@ -221,6 +221,7 @@ LEFT_OUT = {
     "evaluation.custommetric.decided_by": "an action as an operator, which is the site's record",
     "evaluation.llmjudge.requested_by": "an action in a task; in the log too",
     "adversaries.adversary.annotator": "a program's own; no person writes under it",
+    "adversaries.adversary.program_user": "named by a task's editors; the runs are in the log",
     "adversaries.adversary.made_by": "an action in a task; in the log too",
     "adversaries.adversaryrun.requested_by": "an action in a task; in the log too",
     "leaderboard.arenajudge.requested_by": "an action in a task; in the log too",

@@ -79,13 +79,13 @@ class Setting:
     """A setting of a kind, which forms and the API ask for.
 
     lines: a text with an entry per line. model: the name of one of the task's chat models, which
-    writes for the adversary. default: also of settings that are left out. low, high: the range of a
-    number.
+    writes for the adversary. account: the address of who runs a program. default: also of settings
+    that are left out. low, high: the range of a number.
     """
 
     name: str
     title: str
-    kind: Literal["lines", "number", "flag", "model"]
+    kind: Literal["lines", "number", "flag", "model", "account"]
     default: Any
     help: str = ""
     low: int = 0
@@ -127,6 +127,14 @@ class AdversaryKind:
         super().__init_subclass__(**kwargs)
         if name:
             register_member(cls, name, KINDS, noun="kind of adversary", max_chars=MAX_NAME_CHARS)
+
+    is_program: ClassVar[bool] = False
+    """Whether it waits for a program outside the site, and plans no attacks."""
+
+    @property
+    def account_setting(self) -> str:
+        """Return the name of the setting with who runs its program; "" if the kind has none."""
+        return next((one.name for one in self.settings if one.kind == "account"), "")
 
     @property
     def model_setting(self) -> str:

@@ -144,6 +144,7 @@ def write_text(
         if answer.is_fooled:
             archive.add_find(label, cell, text)
             return
+        # How sure they were tells the writing model which of its tries came closest.
         remarks.append(SURE_TEXT.format(text=text, chance=answer.chance))
 
 
