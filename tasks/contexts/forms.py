@@ -32,10 +32,10 @@ class UploadForm(forms.Form):
     """A form for a file of contexts."""
 
     file = forms.FileField(
-        label=_("JSONL, CSV, TSV, spreadsheet or plain text, or an archive of files with a table"),
+        label=_("File"),
         help_text=_(
-            "At most 20 MB, or 200 MB for a .zip file. Use UTF-8. We read only the first sheet of "
-            "a spreadsheet."
+            "JSONL, CSV, TSV, a spreadsheet (first sheet), plain text, or a .zip of files with a "
+            "table. Use UTF-8. At most 20 MB, or 200 MB for a .zip file."
         ),
         widget=forms.ClearableFileInput(attrs={"accept": ENDINGS}),
     )

@@ -30,7 +30,7 @@ class AmountForm(forms.Form):
         max_value=MAX_EXAMPLES,
     )
     share = forms.FloatField(
-        label=gettext_lazy("Or a share of all judgements per person, in percent"),
+        label=gettext_lazy("Or a share of the judgements (%)"),
         required=False,
         min_value=0.01,
         max_value=100,
