@@ -131,6 +131,7 @@ urlpatterns = [
     path("", include("dynabench.failures.api")),
     path("", include("dynabench.communities.own_api")),
     path("", include("dynabench.communities.api")),
+    path("", include("dynabench.studies.api")),
     path("", include("dynabench.manage.api")),
     path("", include("dynabench.manage.config_api")),
     path("", include("dynabench.manage.approval_api")),

@@ -38,6 +38,8 @@ PAGES_WITHOUT_TASK = frozenset(
     [
         *("set_language", "help", "privacy", "news", "media"),
         *("personal", "personal-delete", "personal-download"),
+        # It leads to the next part of a study, whose person was drawn into several.
+        "studies:arrive",
     ]
 )
 """Pages that are always open. `media` itself checks who may see a file's task."""

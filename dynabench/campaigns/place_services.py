@@ -33,6 +33,7 @@ from dynabench.campaigns.models import (
     Place,
     Qualification,
 )
+from dynabench.campaigns.questions import find_study_door
 from dynabench.campaigns.rules.pay import OWED_KINDS, DoneWork
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import (
@@ -230,8 +231,11 @@ def take_place(
     Locks the campaign, so that places and budget are not exceeded and nobody gets two
     places; then the person, so that no work counts in two campaigns.
     Raises NoPlace, and Refused if the consent text has changed, the person lacks a qualification
-    (`check_qualified`) or takes part in another campaign of the task (`_check_no_other_place`).
+    (`check_qualified`), takes part in another campaign of the task (`_check_no_other_place`), or
+    was not drawn into this arm of a study.
     """
+    # Before the lock: it may look up all accounts of the person, and lock them.
+    door = find_study_door(campaign, arrival, user)
     locked_campaign = lock_campaign(campaign.pk)
     if locked_campaign.consents.first() != consent:
         raise Refused(_("The consent text has changed. Please read it again."), code="consent")
@@ -244,6 +248,8 @@ def take_place(
     earlier_place = locked_campaign.all_places.filter(is_own_place).first()
     if earlier_place:
         return earlier_place, ""
+    if door:
+        raise Refused(_("Open the study's own link first."), code="draw")
     _free_expired_places(locked_campaign)
     check_place(campaign=locked_campaign)
     # Accounts and invitations are one person's each, so their addresses don't matter.

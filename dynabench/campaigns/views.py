@@ -37,6 +37,7 @@ from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
 from dynabench.campaigns.invitations import is_invited, read_link_key
 from dynabench.campaigns.models import WORKING_STATES, Campaign, Place
 from dynabench.campaigns.place_services import NoPlace
+from dynabench.campaigns.questions import find_next_part, find_study_door
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import (
     calculate_pay,
@@ -89,7 +90,10 @@ def show_arrival_page(request: HttpRequest, slug: str) -> HttpResponse:
     # Panels show the study to people who have not decided yet; they have no session.
     if panel and panel.is_preview(request.GET.dict()):
         return _render_page(request, campaign, "campaigns/preview.html", _render_texts(campaign))
-    if url_arrival := _find_arrival(request, campaign):
+    url_arrival = _find_arrival(request, campaign)
+    if door := _find_door(request, campaign, url_arrival):
+        return redirect(door)
+    if url_arrival:
         response = redirect("campaigns:arrive", slug)
         store_arrival(response, campaign, url_arrival)
         return response
@@ -105,6 +109,25 @@ def show_arrival_page(request: HttpRequest, slug: str) -> HttpResponse:
     if not request.user.is_authenticated or is_panel_participant(request):
         return redirect_to_login(request.path)
     return _ask_consent(request, campaign)
+
+
+def _find_door(request: HttpRequest, campaign: Campaign, url_arrival: Arrival | None) -> str:
+    """Return the address of the study that draws this person first; empty if there is none."""
+    arrival = url_arrival or read_arrival(request, campaign)
+    has_account = request.user.is_authenticated and not is_panel_participant(request)
+    # Nobody who is known by neither can be drawn.
+    if not arrival and not has_account:
+        return ""
+    user = None if arrival else get_person(request)
+    if arrival:
+        is_known = place_services.find_known_place(campaign, arrival) is not None
+    else:
+        is_known = campaign.all_places.filter(annotator__user=request.user).exists()
+    if is_known:
+        return ""
+    door = find_study_door(campaign, arrival, user)
+    query = request.GET.urlencode()
+    return f"{door}?{query}" if door and query else door
 
 
 def _find_arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
@@ -307,6 +330,7 @@ def show_progress(request: HttpRequest, slug: str) -> HttpResponse:
         "pause": pause,
         "late_until": place.expires_at + campaign.late_time,
         "is_working": is_working,
+        "next_part": find_next_part(place),
         "help": render_markdown(campaign.help_text),
         **_build_way_back(campaign, _choose_completion_code(place)),
         "turk": decrypt_panel_ids(place) if campaign.way_in.is_framed else None,

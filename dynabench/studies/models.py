@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from core.accounts.models import Annotator
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.studies.rules.plan import StudyPlan, read_plan
-from tasks.models import Task
+from tasks.models import Context, TargetModel, Task
 
 
 class Study(models.Model):
@@ -73,6 +73,8 @@ class StudyDraw(models.Model):
     id_hash = models.CharField(max_length=64, blank=True)
     annotator = models.ForeignKey(Annotator, models.PROTECT, null=True, related_name="+")
     place = models.OneToOneField(Place, models.SET_NULL, null=True, related_name="study_draw")
+    # Within people: the draw of the person's first arm. Later arms follow in the order of the ids.
+    first = models.ForeignKey("self", models.CASCADE, null=True, related_name="later_draws")
 
     class Meta:
         # The order of the draws, from which their probabilities follow.
@@ -91,3 +93,36 @@ class StudyDraw(models.Model):
 
     def __str__(self) -> str:
         return f"draw {self.pk} of {self.arm}"
+
+    @property
+    def first_id_or_own(self) -> int:
+        """Return the id of the person's first draw, which all draws of the person share."""
+        return self.first_id or self.pk
+
+    def select_later_parts(self) -> models.QuerySet["StudyDraw"]:
+        """Return the person's draws after this one."""
+        return StudyDraw.objects.filter(first=self.first_id_or_own, pk__gt=self.pk)
+
+
+class ModelAlone(models.Model):
+    """What the model of an arm answers about a case without a person."""
+
+    arm = models.ForeignKey(StudyArm, models.CASCADE, related_name="alone_answers")
+    context = models.ForeignKey(Context, models.CASCADE, related_name="+")
+    target = models.ForeignKey(TargetModel, models.CASCADE, related_name="+")
+    replies = models.JSONField(default=list, help_text="The model's words, one for each answer.")
+    answers = models.JSONField(default=dict, help_text="As read; null: it named none, or several.")
+    is_right = models.BooleanField(default=False)
+    failure = models.CharField(max_length=20, blank=True, help_text="Empty once it has answered.")
+    tries = models.PositiveSmallIntegerField(default=0)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            # Two sweeps that ask at once store one row.
+            models.UniqueConstraint(fields=["arm", "context"], name="modelalone_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.arm} on context {self.context_id}"

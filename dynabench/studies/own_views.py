@@ -23,6 +23,7 @@ from dynabench.studies.selectors import (
     build_records,
     build_study_report,
     can_read_study,
+    list_alone_records,
     list_free_campaigns,
     list_task_studies,
 )
@@ -31,7 +32,6 @@ from tasks.models import Task
 from tasks.permissions import can_own, can_read
 
 PEOPLE_STATES = ("drawn", "began", "submitted")
-STATE_SERVICES = {"frozen": services.freeze_study, "closed": services.close_study}
 
 
 def _find_owned_task(request: HttpRequest, code: str) -> Task:
@@ -138,7 +138,7 @@ def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 def change_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Freeze the plan of a study, or close it to newcomers."""
     own_study = _find_study(request, code, slug)
-    change = STATE_SERVICES.get(request.POST.get("to", ""))
+    change = services.STATE_SERVICES.get(request.POST.get("to", ""))
     if change is None:
         raise Http404
     with show_as_message(request):
@@ -160,7 +160,13 @@ def download_bundle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
     own_study = _find_frozen_study(request, code, slug)
     file = BytesIO()
-    write_bundle(file, own_study.plan_text, build_study_report(own_study), build_records(own_study))
+    write_bundle(
+        file,
+        own_study.plan_text,
+        build_study_report(own_study),
+        build_records(own_study),
+        list_alone_records(own_study),
+    )
     response = HttpResponse(file.getvalue(), content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="{own_study.code}.zip"'
     return response

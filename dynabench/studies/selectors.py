@@ -5,23 +5,32 @@ from collections.abc import Collection
 from math import log
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, QuerySet
 
-from core.accounts.models import Annotator, User
+from core.accounts.counting import find_counted_person
+from core.accounts.models import Annotator, PersonAccount, User
 from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
-from dynabench.campaigns.selectors import select_campaign_examples
-from dynabench.studies.models import Study, StudyDraw
+from dynabench.campaigns.place_services import hash_panel_id
+from dynabench.campaigns.selectors import (
+    calculate_numbers,
+    list_place_rows,
+    select_campaign_examples,
+)
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.studies.agreement import measure_agreement
+from dynabench.studies.models import ModelAlone, Study, StudyDraw
+from dynabench.studies.rules.novelty import compute_novelty
 from dynabench.studies.rules.plan import Outcome
-from dynabench.studies.rules.records import MeasuredValue, PersonRecord
+from dynabench.studies.rules.records import AloneRecord, MeasuredValue, PersonRecord
 from tasks.models import Task
 from tasks.permissions import can_own, can_read
 from validation.models import Consensus
 
-MEASURED = ("fooled", "caught", "valid", "correct", "seconds", "examples", "answer")
-"""The measures that are computed from what a site stores."""
 KEY = "key"
 """The entry of a context's metadata that has the right answer, as {field: value}."""
 EXAMPLE_FIELDS = (
+    "pk",
     "annotator",
     "context__digest",
     "context__metadata",
@@ -57,6 +66,30 @@ def can_read_study(user: User, study: Study) -> bool:
     return all(can_own(user, task) and can_read(user, task) for task in tasks)
 
 
+def count_draws(study: Study) -> list[dict[str, Any]]:
+    """Return for each arm how many people were drawn, and how many of them took a place."""
+    counts = study.arms.annotate(drawn=Count("draws"), joined=Count("draws__place"))
+    return [
+        {"arm": name, "drawn": drawn, "joined": joined}
+        for name, drawn, joined in counts.values_list("name", "drawn", "joined")
+    ]
+
+
+def list_panel_hashes(campaign: Campaign, arrival: Arrival) -> list[str]:
+    """Return a person's hashes in a campaign, with the current key and former ones."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [hash_panel_id(campaign, arrival.id, key) for key in keys]
+
+
+def list_own_annotators(user: User) -> list[int]:
+    """Return the annotators of all accounts that are the same person, by a confirmed address."""
+    person = find_counted_person(user)
+    accounts = PersonAccount.objects.filter(person=person)
+    return list(
+        Annotator.objects.filter(user__in=accounts.values("user")).values_list("pk", flat=True)
+    )
+
+
 def has_earlier_catches(annotator: Annotator | None, hashes: Collection[str]) -> bool:
     """Return whether a person wrote confirmed examples before, by account or by panel id."""
     if annotator is None:
@@ -71,31 +104,58 @@ def build_study_report(study: Study) -> dict[str, Any]:
     """Return the report of a frozen study: which plan, and all numbers. Reads all its examples."""
     from dynabench.studies.rules.report import build_report  # numpy: not in each web process
 
-    return _describe_study(study) | build_report(study.plan, build_records(study))
+    numbers = build_report(study.plan, build_records(study), list_alone_records(study))
+    return _describe_study(study) | numbers
+
+
+def list_alone_records(study: Study) -> list[AloneRecord]:
+    """Return what the arms' models answered about the cases without people."""
+    rows = ModelAlone.objects.filter(arm__study=study, failure="")
+    return [
+        AloneRecord(arm, digest, is_right)
+        for arm, digest, is_right in rows.values_list("arm__name", "context__digest", "is_right")
+    ]
 
 
 def _describe_study(study: Study) -> dict[str, Any]:
     """Return the parts of the report that name the study."""
     joined = Place.objects.filter(campaign__study_arm__study=study)
+    arms = study.arms.select_related("campaign__task")
     return {
         "study": study.code,
         "title": study.plan.title,
         "plan_hash": study.plan_hash,
         "frozen_at": study.frozen_at.isoformat() if study.frozen_at else None,
+        "costs": {arm.name: _describe_cost(arm.campaign) for arm in arms},
         # They came by the link of a campaign, so no arm was drawn for them, and they don't count.
         "joined_without_draw": joined.filter(study_draw=None).count(),
     }
 
 
+def _describe_cost(campaign: Campaign) -> dict[str, Any]:
+    """Return what an arm cost, and a catch in it, in the currency's smallest unit."""
+    numbers = calculate_numbers(campaign, list_place_rows(campaign))
+    return {
+        "currency": campaign.currency,
+        "cost": numbers.parts.known,
+        "cost_per_catch": numbers.cost_per_fooling_example,
+    }
+
+
 def build_records(study: Study) -> list[PersonRecord]:
-    """Return a record of each drawn person, in the order of the draws."""
+    """Return a record of each draw, in the order of the draws.
+
+    Within people, a person has a record for each arm, all with the same number.
+    """
     draws = StudyDraw.objects.filter(arm__study=study).select_related("arm__campaign", "place")
     # One query for each campaign, not for each person.
     rows_by_campaign: dict[int, dict[int, list[ExampleRow]]] = {}
-    for arm in study.arms.select_related("campaign"):
+    for arm in study.arms.select_related("campaign__task"):
         rows_by_campaign[arm.campaign_id] = _read_examples(arm.campaign)
     plan, records = study.plan, []
-    for number, draw in enumerate(draws, start=1):
+    numbers: dict[int, int] = {}
+    for draw in draws:
+        number = numbers.setdefault(draw.first_id_or_own, len(numbers) + 1)
         place, rows = draw.place, []
         if place and place.annotator_id:
             rows = rows_by_campaign[draw.arm.campaign_id].get(place.annotator_id, [])
@@ -121,7 +181,11 @@ def _read_examples(campaign: Campaign) -> dict[int, list[ExampleRow]]:
     """Return what the campaign's people wrote and did not retract, by the id of the annotator."""
     rows_by_person: dict[int, list[ExampleRow]] = defaultdict(list)
     examples = select_campaign_examples(campaign).filter(retracted_at=None).order_by("pk")
-    for row in examples.values(*EXAMPLE_FIELDS):
+    rows = list(examples.values(*EXAMPLE_FIELDS))
+    agreement = measure_agreement([row["pk"] for row in rows])
+    novelty = compute_novelty(campaign.task.config, rows)
+    for row in rows:
+        row["agreement"], row["novelty"] = agreement.get(row["pk"]), novelty[row["pk"]]
         rows_by_person[row["annotator"]].append(row)
     return rows_by_person
 
@@ -186,6 +250,9 @@ def _measure_example(measure: str, row: ExampleRow) -> float | None:
         return float(row["consensus__is_verified"]) if is_decided else None
     if measure == "correct":
         return _compare_with_key(row)
+    if measure in ("agreement", "novelty"):
+        value: float | None = row[measure]
+        return value
     seconds = _measure_seconds(row)
     # At least a second, as clocks of two requests may give 0.
     return None if seconds is None else log(max(seconds, 1.0))

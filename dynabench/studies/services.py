@@ -2,7 +2,6 @@
 
 from random import SystemRandom
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
@@ -11,13 +10,17 @@ from django.utils.translation import gettext as _
 from core.accounts.models import Annotator, User
 from core.accounts.services import get_annotator, log
 from core.errors import Invalid, Refused
-from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
 from dynabench.campaigns.place_services import NoPlace, check_place, hash_panel_id
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import Study, StudyArm, StudyDraw
 from dynabench.studies.rules.draws import draw_arm
 from dynabench.studies.rules.plan import StudyPlan, compute_plan_hash, read_plan
-from dynabench.studies.selectors import MEASURED, has_earlier_catches
+from dynabench.studies.selectors import (
+    has_earlier_catches,
+    list_own_annotators,
+    list_panel_hashes,
+)
 from tasks.config.parsing import ConfigError
 from tasks.models import Task
 from tasks.permissions import check_owner
@@ -29,7 +32,7 @@ State = Study.State
 def make_study(*, task: Task, actor: User, plan_text: str) -> Study:
     """Create a draft of a study. Takes no lock: codes are unique. Raises Refused or Invalid."""
     check_owner(actor, task)
-    plan = _read_plan(plan_text)
+    plan = parse_site_plan(plan_text)
     _find_campaigns(plan, actor)
     if Study.objects.filter(code=plan.study).exists():
         raise Invalid(_("A study with this code exists. Choose another one."), field="plan_text")
@@ -44,7 +47,7 @@ def change_study(*, study: Study, actor: User, plan_text: str) -> None:
     locked_study = _lock_owned_study(study, actor)
     if locked_study.state != State.DRAFT:
         raise Refused(_("This plan is frozen. Create a new study to change it."), code="state")
-    plan = _read_plan(plan_text)
+    plan = parse_site_plan(plan_text)
     # People may have the link already, which has the code in it.
     if plan.study != locked_study.code:
         raise Invalid(_("You can't change the code of a study."), field="plan_text")
@@ -100,25 +103,22 @@ def close_study(*, study: Study, actor: User) -> None:
     log(actor, "study.closed", locked_study.task, study=locked_study.code)
 
 
+STATE_SERVICES = {"frozen": freeze_study, "closed": close_study}
+"""What moves a study to each state."""
+
+
 def _lock_owned_study(study: Study, actor: User) -> Study:
     """Check that the actor owns the study's task, lock the study and return it. Raises Refused."""
     check_owner(actor, study.task)
     return Study.objects.select_for_update(of=("self",)).select_related("task").get(pk=study.pk)
 
 
-def _read_plan(text: str) -> StudyPlan:
+def parse_site_plan(text: str) -> StudyPlan:
     """Parse a plan that a site can carry out. Raises Invalid."""
     try:
         plan = read_plan(text)
     except ConfigError as error:
         raise Invalid(str(error), field="plan_text") from None
-    # A person can be in one campaign of a task only, so nobody can be in all arms.
-    if plan.design != "between":
-        raise Invalid(_("A study on this site needs the design between."), field="plan_text")
-    for outcome in plan.outcomes:
-        if outcome.measure not in MEASURED:
-            message = _("This site can't compute the measure %(name)s.")
-            raise Invalid(message % {"name": outcome.measure}, field="plan_text")
     return plan
 
 
@@ -131,7 +131,7 @@ def _find_campaigns(plan: StudyPlan, actor: User) -> list[Campaign]:
     for arm in plan.arms:
         campaign = (
             Campaign.objects.select_related("task")
-            .filter(slug=arm.campaign or "", study_arm=None)
+            .filter(slug=plan.get_campaign_slug(arm), study_arm=None)
             .first()
         )
         if campaign is None or campaign in campaigns:
@@ -150,65 +150,91 @@ def _find_campaigns(plan: StudyPlan, actor: User) -> list[Campaign]:
 def draw_person(
     *, study: Study, arrival: Arrival | None = None, user: User | None = None
 ) -> StudyArm:
-    """Return the arm of a person, drawn when they first arrive.
+    """Return the arm of a person, drawn when they first arrive. Within people: the current one.
 
     arrival: a panel's ids. user: else the account of a person from this site. Stores of a panel's
     person only a keyed hash. Locks the study, so that the draws of an urn come one after another.
     Raises NoPlace for newcomers if the study is closed or a campaign has no place: then a draw
     would not be fair.
     """
+    # Other accounts of the same person get the same arm. Before the lock, as it may lock them.
+    annotators = list_own_annotators(user) if user else []
     locked_study = Study.objects.select_for_update().get(pk=study.pk)
     arms = list(locked_study.arms.select_related("campaign__task"))
     annotator = get_annotator(user) if user else None
     # A panel's person has another hash in each campaign, so that all are looked up.
-    hashes = _hash_for_arms(arms, arrival) if arrival else {}
-    known_draw = _find_draw(locked_study, annotator, hashes)
-    if known_draw:
-        return next(arm for arm in arms if arm.pk == known_draw.arm_id)
-    if locked_study.state != State.FROZEN:
-        raise NoPlace(_("This study is closed."), code="closed")
-    # In all arms, before one is drawn: else the full ones would be missing from the comparison.
-    for arm in arms:
-        check_place(campaign=arm.campaign)
-    plan = locked_study.plan
+    hashes = [h for arm in arms if arrival for h in list_panel_hashes(arm.campaign, arrival)]
+    draws = _find_draws(locked_study, annotators, hashes)
+    if not draws:
+        if locked_study.state != State.FROZEN:
+            raise NoPlace(_("This study is closed."), code="closed")
+        # In all arms, before one is drawn: else the full ones would be missing from the comparison.
+        for arm in arms:
+            check_place(campaign=arm.campaign)
+        draws = _store_draws(locked_study, arms, arrival, annotator, hashes)
+    current_id = _choose_current_draw(draws).arm_id
+    return next(arm for arm in arms if arm.pk == current_id)
+
+
+def _store_draws(
+    study: Study,
+    arms: list[StudyArm],
+    arrival: Arrival | None,
+    annotator: Annotator | None,
+    hashes: list[str],
+) -> list[StudyDraw]:
+    """Draw a newcomer's arm, or within people the order of all arms, and store the draws.
+
+    Call with the study locked.
+    """
+    plan = study.plan
     stratum = ""
     if "skill" in plan.blocks:
-        is_skilled = has_earlier_catches(annotator, list(hashes))
-        stratum = "skilled" if is_skilled else "new"
-    earlier_arms = StudyDraw.objects.filter(arm__study=locked_study, stratum=stratum)
-    draw = draw_arm(plan.ratios, earlier_arms.values_list("arm__name", flat=True), SystemRandom())
-    drawn_arm = next(arm for arm in arms if arm.name == draw.arm)
-    # The hash that the person's place in this campaign will have, so that the two are matched.
-    id_hash = ""
-    if arrival:
-        id_hash = hash_panel_id(drawn_arm.campaign, arrival.id)
-    StudyDraw.objects.create(
-        arm=drawn_arm,
-        stratum=stratum,
-        probability=draw.probability,
-        id_hash=id_hash,
-        annotator=annotator,
-    )
-    return drawn_arm
+        stratum = "skilled" if has_earlier_catches(annotator, hashes) else "new"
+    earlier_arms: list[str] = []
+    if plan.design == "between":
+        rows = StudyDraw.objects.filter(arm__study=study, stratum=stratum)
+        earlier_arms = list(rows.values_list("arm__name", flat=True))
+    draws: list[StudyDraw] = []
+    # Within people, each person empties an urn of their own.
+    for _number in range(1 if plan.design == "between" else len(arms)):
+        drawn = draw_arm(plan.ratios, earlier_arms, SystemRandom())
+        earlier_arms.append(drawn.arm)
+        arm = next(arm for arm in arms if arm.name == drawn.arm)
+        draws.append(
+            StudyDraw.objects.create(
+                arm=arm,
+                stratum=stratum,
+                probability=drawn.probability,
+                # The hash that the person's place in this campaign will have, so that they match.
+                id_hash=hash_panel_id(arm.campaign, arrival.id) if arrival else "",
+                annotator=annotator,
+                first=draws[0] if draws else None,
+            )
+        )
+    return draws
 
 
-def _hash_for_arms(arms: list[StudyArm], arrival: Arrival) -> dict[str, int]:
-    """Return a person's hashes in all arms, with the current key and former ones, by the arm."""
-    hashes = {}
-    for arm in arms:
-        for key in [settings.SECRET_KEY] + settings.SECRET_KEY_FALLBACKS:
-            hashes[hash_panel_id(arm.campaign, arrival.id, key)] = arm.pk
-    return hashes
+def _choose_current_draw(draws: list[StudyDraw]) -> StudyDraw:
+    """Return the draw of the first arm that the person has not submitted; at the end the last."""
+    for draw in draws:
+        if draw.place is None or draw.place.state not in SUBMITTED_STATES:
+            return draw
+    return draws[-1]
 
 
-def _find_draw(
-    study: Study, annotator: Annotator | None, hashes: dict[str, int]
-) -> StudyDraw | None:
-    """Return the earlier draw of a person, or None."""
-    is_own = Q(id_hash__in=hashes) | Q(place__id_hash__in=hashes)
-    if annotator:
-        is_own = Q(annotator=annotator)
-    return StudyDraw.objects.filter(is_own, arm__study=study).first()
+def _find_draws(study: Study, annotators: list[int], hashes: list[str]) -> list[StudyDraw]:
+    """Return all draws of a person, in their order; empty for a newcomer."""
+    own_draws = StudyDraw.objects.filter(arm__study=study)
+    is_own = Q(id_hash__in=hashes) | Q(place__id_hash__in=hashes) | Q(annotator__in=annotators)
+    draw = own_draws.filter(is_own).first()
+    if draw is None:
+        return []
+    if study.plan.design == "within":
+        # Who goes on to the next part has just submitted one.
+        match_draws()
+    is_same_person = Q(pk=draw.first_id_or_own) | Q(first=draw.first_id_or_own)
+    return list(own_draws.filter(is_same_person).select_related("place"))
 
 
 @transaction.atomic

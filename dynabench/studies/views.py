@@ -11,9 +11,11 @@ from django.views.decorators.http import require_http_methods
 
 from core.accounts.people import get_person
 from core.web.throttles import is_used_up
-from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.place_services import NoPlace
-from dynabench.campaigns.session import is_panel_participant
+from dynabench.campaigns.selectors import decrypt_panel_ids
+from dynabench.campaigns.session import is_panel_participant, store_arrival
+from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import Study
 from dynabench.studies.services import draw_person
 
@@ -38,6 +40,9 @@ def show_study_arrival(request: HttpRequest, slug: str) -> HttpResponse:
         return _lead_to_campaign(request, campaign)
     arrival = panel.read(query) if panel else None
     if panel and arrival is None:
+        # Who has submitted a part goes on without the ids in the address.
+        arrival = _find_known_arrival(request, study)
+    if panel and arrival is None:
         return render(request, "campaigns/no_id.html", {"campaign": campaign}, status=400)
     has_account = request.user.is_authenticated and not is_panel_participant(request)
     if not panel and not has_account:
@@ -50,7 +55,19 @@ def show_study_arrival(request: HttpRequest, slug: str) -> HttpResponse:
         arm = draw_person(study=study, arrival=arrival, user=user)
     except NoPlace as error:
         return _render_no_place(request, campaign, error.code)
-    return _lead_to_campaign(request, arm.campaign)
+    response = _lead_to_campaign(request, arm.campaign)
+    if arrival and not query:
+        store_arrival(response, arm.campaign, arrival)
+    return response
+
+
+def _find_known_arrival(request: HttpRequest, study: Study) -> Arrival | None:
+    """Return the panel's ids of the signed-in participant of one of the study's arms, or None."""
+    if not request.user.is_authenticated:
+        return None
+    places = Place.objects.filter(campaign__study_arm__study=study, annotator__user=request.user)
+    place = places.select_related("campaign").first()
+    return decrypt_panel_ids(place) if place else None
 
 
 def _lead_to_campaign(request: HttpRequest, campaign: Campaign) -> HttpResponse:

@@ -19,6 +19,8 @@ from core.accounts.tokens import create_token
 from dynabench.adversaries.models import AdversaryRun
 from dynabench.adversaries.services import create_adversary
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
+from dynabench.studies.models import Study
+from dynabench.studies.rules.plan import compute_plan_hash
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
 from evaluation.dataset_releases.build import Options
@@ -47,6 +49,7 @@ from tests.support.factories import (
     scripted_target,
 )
 from tests.support.judging import answered, write
+from tests.support.studies import PLAN
 from tests.support.training_pages import REPORT
 from validation.decisions.consensus_rows import derive_consensus_of_all
 
@@ -106,12 +109,25 @@ def make_world() -> World:
         "acts": ["0" * 32],
         "task-invitations": [link.pk],
         "campaigns": [open_campaign(task).slug],
+        "studies": [_freeze_plan(task).code],
         **teams,
         **_rounds(task, owner, other),
         **_adversaries(task, owner),
         **_models(task, owner),
     }
     return World(owner, other, admin, task, ids, team_members)
+
+
+def _freeze_plan(task: Task) -> Study:
+    """A frozen study, whose first arm is the task's first campaign."""
+    study = Study.objects.create(
+        task=task, code="study", plan_text=PLAN, state=Study.State.FROZEN,
+        plan_hash=compute_plan_hash(PLAN), frozen_at=timezone.now(),
+    )  # fmt: skip
+    campaigns = (task.campaigns.get(), open_campaign(task, slug="second-arm"))
+    for position, (name, campaign) in enumerate(zip(("alone", "helped"), campaigns, strict=True)):
+        study.arms.create(name=name, campaign=campaign, position=position)
+    return study
 
 
 def _adversaries(task: Task, owner: User) -> dict[str, list[Any]]:

@@ -159,6 +159,12 @@ SAME = {
     f"GET {TASK}campaigns/": f"{OWN}campaigns/",
     f"GET {TASK}campaigns/<slug:slug>/": f"{OWN}campaigns/<slug:slug>/",
     f"PATCH {TASK}campaigns/<slug:slug>/": f"POST {OWN}campaigns/<slug:slug>/change/<slug:step>/",
+    f"GET {TASK}studies/": f"{OWN}studies/",
+    f"POST {TASK}studies/": f"POST {OWN}studies/new/",
+    f"POST {TASK}study-plans/": f"POST {OWN}studies/new/",
+    f"GET {TASK}studies/<slug:slug>/": f"{OWN}studies/<slug:slug>/",
+    f"PATCH {TASK}studies/<slug:slug>/": f"POST {OWN}studies/<slug:slug>/change/",
+    f"GET {TASK}studies/<slug:slug>/report/": f"{OWN}studies/<slug:slug>/report.json",
 }
 """The operation, and its page: GET unless it says more."""
 

@@ -4,13 +4,9 @@ import re
 from dataclasses import replace
 
 from django.urls import URLPattern
-from django.utils import timezone
 
-from dynabench.studies.models import Study
-from dynabench.studies.rules.plan import compute_plan_hash
 from dynabench.urls import urlpatterns
-from tests.support.campaigns import open_campaign, paid_place
-from tests.support.studies import PLAN
+from tests.support.campaigns import paid_place
 
 ELSEWHERE = re.compile("arena|battle|conversations|llm-judges|talk|stream")
 """Pages of arenas and chats, and of things that the world lacks."""
@@ -56,7 +52,7 @@ def with_pages(world):
     """The world with the ids that only pages have in their addresses."""
     ids = dict(world.ids)
     version = world.task.evaluation_sets.get(name=ids["evaluation-sets"][0]).versions.last()
-    study = world.task.campaigns.get()
+    study = world.task.campaigns.get(slug="study")
     ids |= {
         "targets": ids["target-models"],
         "contexts": ids["context-batches"],
@@ -66,11 +62,4 @@ def with_pages(world):
         "places": [paid_place(study, 1).pk],
         "payments": [study.all_places.get().payments.create(kind="bonus", state="done").pk],
     }
-    frozen_study = Study.objects.create(
-        task=world.task, code="study", plan_text=PLAN, state=Study.State.FROZEN,
-        plan_hash=compute_plan_hash(PLAN), frozen_at=timezone.now(),
-    )  # fmt: skip
-    campaigns = (study, open_campaign(world.task, slug="second-arm"))
-    for position, (name, campaign) in enumerate(zip(("alone", "helped"), campaigns, strict=True)):
-        frozen_study.arms.create(name=name, campaign=campaign, position=position)
     return replace(world, ids=ids)

@@ -9,13 +9,15 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from core.accounts.counting import find_counted_person
+from core.accounts.models import PersonAccount
 from core.errors import Invalid, Refused
 from dynabench.campaigns.models import Campaign
 from dynabench.studies import services
 from dynabench.studies.models import Study, StudyDraw
 from dynabench.studies.rules.bundle import find_bundle_problems
 from tasks.models import TaskMember
-from tests.support.campaigns import open_campaign, take_part
+from tests.support.campaigns import agree, open_campaign, paid_place, take_part
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.studies import PLAN, arrive, plan_study, write_in_study
@@ -99,9 +101,40 @@ def test_the_probability_of_each_draw_is_kept(frozen):
     assert probabilities == [0.5, 1.0] * 3
 
 
-def test_who_joins_a_campaign_directly_is_not_analysed(frozen, capsys):
+def test_nobody_chooses_an_arm_by_its_campaign(frozen, capsys):
     study, _ = frozen
-    take_part(Campaign.objects.get(slug="arm-alone"))
+    ids = {"pid": "person-1"}
+    # The address of an arm leads a newcomer to the draw, and who was drawn elsewhere, too.
+    for slug in ("arm-alone", "arm-helped"):
+        assert Client().get(f"/c/{slug}/", ids).url == "/s/helped/?pid=person-1"
+    _, own_slug = arrive(study, 1)
+    other_slug = "arm-helped" if own_slug == "arm-alone" else "arm-alone"
+    assert Client().get(f"/c/{other_slug}/", ids).url == "/s/helped/?pid=person-1"
+    assert Client().get(f"/c/{own_slug}/", ids).url == f"/c/{own_slug}/"
+    with pytest.raises(Refused):
+        agree(Campaign.objects.get(slug=other_slug), "person-1")
+    with pytest.raises(Refused):
+        agree(Campaign.objects.get(slug=other_slug), "somebody")
+    services.match_draws()
+    assert read_report(study, capsys)["joined_without_draw"] == 0
+
+
+def test_a_second_account_of_a_person_gets_the_same_arm():
+    study, owner, _ = plan_study(way="account")
+    services.freeze_study(study=study, actor=owner)
+    first, second = UserFactory(), UserFactory()
+    arm = services.draw_person(study=study, user=first)
+    person = find_counted_person(first)
+    PersonAccount.objects.update_or_create(user=second, defaults={"person": person})
+    assert services.draw_person(study=study, user=second) == arm
+    assert StudyDraw.objects.count() == 1
+    with pytest.raises(Refused):
+        agree(Campaign.objects.exclude(pk=arm.campaign_id).get(), second)
+
+
+def test_who_joined_before_there_was_a_guard_is_not_analysed(frozen, capsys):
+    study, _ = frozen
+    paid_place(Campaign.objects.get(slug="arm-alone"), 1)
     report = read_report(study, capsys)
     assert report["joined_without_draw"] == 1
     assert report["arms"]["alone"]["drawn"] == 0
@@ -204,8 +237,7 @@ def test_a_plan_comes_before_the_data():
         ("arm-helped", "arm-alone"),
         ("arm-helped", "absent"),
         ("study: helped", "study: Helped"),
-        ("measure: caught", "measure: novelty"),
-        ("design: between", "design: within"),
+        ("measure: caught", "measure: coverage"),
     ],
 )
 def test_a_plan_that_a_site_cannot_carry_out_is_refused(old, new):

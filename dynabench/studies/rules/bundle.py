@@ -14,16 +14,21 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from core.files.tables import build_csv_text
 from dynabench.studies.rules.draws import count_remaining_arms
 from dynabench.studies.rules.plan import StudyPlan, compute_plan_hash, read_plan
-from dynabench.studies.rules.records import MeasuredValue, PersonRecord
+from dynabench.studies.rules.records import AloneRecord, MeasuredValue, PersonRecord
 from dynabench.studies.rules.report import build_report
 
 PEOPLE_COLUMNS = ("person", "arm", "stratum", "probability", "has_begun", "has_submitted")
 MEAN_COLUMNS = ("seconds", "examples", "valid")
-VALUE_COLUMNS = ("person", "outcome", "context", "value")
+VALUE_COLUMNS = ("person", "arm", "outcome", "context", "value")
+ALONE_COLUMNS = ("arm", "context", "is_right")
 
 
 def write_bundle(
-    file: IO[bytes], plan_text: str, report: dict[str, Any], records: Sequence[PersonRecord]
+    file: IO[bytes],
+    plan_text: str,
+    report: dict[str, Any],
+    records: Sequence[PersonRecord],
+    alone_records: Sequence[AloneRecord] = (),
 ) -> None:
     """Write the ZIP file of a study. records: in the order of their draws."""
     people = [(*PEOPLE_COLUMNS, *MEAN_COLUMNS)]
@@ -33,11 +38,13 @@ def write_bundle(
         row = [getattr(record, name) for name in PEOPLE_COLUMNS]
         people.append((*row, *means))
         for value in record.values:
-            values.append((record.person, value.outcome, value.context, value.value))
+            values.append((record.person, record.arm, value.outcome, value.context, value.value))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         archive.writestr("plan.yaml", plan_text)
         archive.writestr("people.csv", build_csv_text(people))
         archive.writestr("values.csv", build_csv_text(values))
+        alone_rows = [(row.arm, row.context, row.is_right) for row in alone_records]
+        archive.writestr("models_alone.csv", build_csv_text([ALONE_COLUMNS, *alone_rows]))
         archive.writestr("report.json", json.dumps(report, indent=1))
 
 
@@ -53,13 +60,17 @@ def find_bundle_problems(file: IO[bytes]) -> list[str]:
         report = json.loads(archive.read("report.json"))
         people = list(csv.DictReader(io.StringIO(archive.read("people.csv").decode())))
         values = list(csv.DictReader(io.StringIO(archive.read("values.csv").decode())))
+        alone = list(csv.DictReader(io.StringIO(archive.read("models_alone.csv").decode())))
     # A changed plan could still be read, so its hash is compared first.
     plan, problems = read_plan(plan_text), []
     if compute_plan_hash(plan_text) != report["plan_hash"]:
         problems.append("plan.yaml: the hash is not the one of the report")
     records = _read_records(people, values)
     problems += _find_wrong_draws(plan, records)
-    for key, part in build_report(plan, records).items():
+    alone_records = [
+        AloneRecord(row["arm"], row["context"], row["is_right"] == "True") for row in alone
+    ]
+    for key, part in build_report(plan, records, alone_records).items():
         # Through JSON, as the report was stored.
         if json.loads(json.dumps(part)) != report[key]:
             problems.append(f"report.json: {key} differs from what the values give")
@@ -73,7 +84,8 @@ def _read_records(
     records = {}
     for row in people:
         means = {name: float(row[name]) for name in MEAN_COLUMNS if row[name]}
-        records[row["person"]] = PersonRecord(
+        # Within people, a person has a row for each arm.
+        records[row["person"], row["arm"]] = PersonRecord(
             person=int(row["person"]),
             arm=row["arm"],
             stratum=row["stratum"],
@@ -85,7 +97,7 @@ def _read_records(
     for row in values:
         value = MeasuredValue(row["outcome"], row["context"], float(row["value"]))
         # In the order of the file, since sums of floats depend on it.
-        records[row["person"]].values.append(value)
+        records[row["person"], row["arm"]].values.append(value)
     return list(records.values())
 
 
@@ -93,7 +105,9 @@ def _find_wrong_draws(plan: StudyPlan, records: Sequence[PersonRecord]) -> Itera
     """Yield a problem for each draw whose probability is not what its urn gave."""
     earlier_arms: dict[str, list[str]] = {}
     for record in records:
-        stratum_arms = earlier_arms.setdefault(record.stratum, [])
+        # Within people, each person has an urn.
+        urn = str(record.person) if plan.design == "within" else record.stratum
+        stratum_arms = earlier_arms.setdefault(urn, [])
         remaining = count_remaining_arms(plan.ratios, stratum_arms)
         if remaining[record.arm] / remaining.total() != record.probability:
             yield f"people.csv: person {record.person} was not drawn with this probability"

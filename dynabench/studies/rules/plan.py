@@ -11,12 +11,22 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from dynabench.campaigns.rules.questionnaire import read_questionnaire
+from dynabench.studies.rules.setup import (
+    MAX_CODE_CHARS,
+    ArmModel,
+    Setup,
+    build_arm_code,
+    build_arm_config,
+)
 from tasks.config.components import ConfigPart, Name, NonEmptyText, Share, TupleOf
+from tasks.config.loading import load_config
 from tasks.config.messages import list_problems, sort_problems
 from tasks.config.parsing import (
     ConfigError,
     Finding,
     Loc,
+    dump_yaml,
     locate_inside,
     read_yaml,
     suggest_nearest,
@@ -49,10 +59,17 @@ MEASURES = {
     "correct": MeasureKind("share", False),
     "seconds": MeasureKind("time", False),
     "novelty": MeasureKind("number", False),
+    "agreement": MeasureKind("number", False),
     "examples": MeasureKind("number", True),
     "answer": MeasureKind("number", True),
 }
 """The outcomes that a plan can name."""
+UNPLANNED_MEASURES = {
+    "coverage": "how much an arm covers is one number of the arm, so it has no interval by people",
+    "cost": "the cost of a catch is one number of the arm; the report has it under costs",
+    "harm": "the site keeps the seconds that harmful texts were in view for a day only",
+}
+"""Why a plan can't name these outcomes, although somebody may look for them."""
 
 
 class Arm(ConfigPart):
@@ -65,6 +82,8 @@ class Arm(ConfigPart):
     """The arm's part of the people, compared with the other arms."""
     campaign: Slug | None = None
     """The campaign that recruits the arm's people. A study on a site needs one for each arm."""
+    model: ArmModel | None = None
+    """With `setup`: the model that people in this arm work with; null: none."""
 
 
 class Assumption(ConfigPart):
@@ -163,11 +182,17 @@ class StudyPlan(ConfigPart):
     hypotheses: Annotated[TupleOf[Hypothesis], Field(min_length=1, max_length=40)]
     exclude: TupleOf[Exclusion] = ()
     size: Size
+    setup: Setup | None = None
+    """The tasks and campaigns that the site makes of the plan."""
 
     @property
     def ratios(self) -> dict[str, int]:
         """Return how often a full urn holds each arm, by name."""
         return {arm.name: arm.ratio for arm in self.arms}
+
+    def get_campaign_slug(self, arm: Arm) -> str:
+        """Return the URL name of an arm's campaign; empty if the plan names none."""
+        return arm.campaign or (build_arm_code(self.study, arm.name) if self.setup else "")
 
     def get_outcome(self, name: str) -> Outcome:
         """Return the outcome of this name."""
@@ -242,6 +267,7 @@ def _find_problems(plan: StudyPlan) -> Iterator[Finding]:
         yield from _find_outcome_problems(index, plan)
     yield from _find_hypothesis_problems(plan)
     yield from _find_design_problems(plan)
+    yield from _find_setup_problems(plan)
 
 
 def _find_repeated_names(key: str, names: list[str]) -> Iterator[Finding]:
@@ -254,6 +280,9 @@ def _find_repeated_names(key: str, names: list[str]) -> Iterator[Finding]:
 def _find_outcome_problems(index: int, plan: StudyPlan) -> Iterator[Finding]:
     """Yield the problems of one outcome: its measure, its questions, and its assumed values."""
     outcome, loc = plan.outcomes[index], ("outcomes", index)
+    if reason := UNPLANNED_MEASURES.get(outcome.measure):
+        yield Finding(locate_inside(loc, "measure"), reason, f"use one of: {', '.join(MEASURES)}")
+        return
     if outcome.measure not in MEASURES:
         message = f'there is no measure "{outcome.measure}"'
         yield Finding(
@@ -362,3 +391,35 @@ def _find_design_problems(plan: StudyPlan) -> Iterator[Finding]:
         message = f"an arm has {fewest_people} people, too few for an interval"
         fix = f"plan for {MIN_CLUSTERS} people or more in each arm"
         yield Finding(("size", "people"), message, fix)
+
+
+def _find_setup_problems(plan: StudyPlan) -> Iterator[Finding]:
+    """Yield what keeps the site from making the tasks and campaigns of the arms."""
+    if plan.setup and plan.setup.campaign.questions:
+        try:
+            read_questionnaire(dump_yaml(plan.setup.campaign.questions))
+        except ConfigError as error:
+            message = f"the questions can't be asked: {error.problems[0].message}"
+            fix = error.problems[0].fix or "correct the questions"
+            yield Finding(("setup", "campaign", "questions"), message, fix)
+    for index, arm in enumerate(plan.arms):
+        if arm.model is not None and plan.setup is None:
+            message, fix = "there is no task for this model", "add setup, or remove model"
+            yield Finding(("arms", index, "model"), message, fix)
+        if plan.setup is None:
+            continue
+        code = build_arm_code(plan.study, arm.name)
+        if len(code) > MAX_CODE_CHARS:
+            message = f"{code} is too long for the URL of a task and a campaign"
+            yield Finding(("arms", index, "name"), message, "use shorter names")
+        if arm.campaign is not None:
+            message = "setup makes a campaign for each arm"
+            yield Finding(("arms", index, "campaign"), message, "remove campaign")
+        try:
+            load_config(build_arm_config(plan.setup.task, has_model=arm.model is not None))
+        except ConfigError as error:
+            # Each problem once, although several arms have it.
+            message = f"the task of {arm.name} can't be made: {error.problems[0].message}"
+            fix = error.problems[0].fix or "correct the configuration"
+            yield Finding(("setup", "task"), message, fix)
+            return

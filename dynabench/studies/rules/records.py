@@ -32,6 +32,18 @@ class PersonRecord:
     values: list[MeasuredValue] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class AloneRecord:
+    """Whether the model of an arm was right about a case without a person.
+
+    context: the digest of the case.
+    """
+
+    arm: str
+    context: str
+    is_right: bool
+
+
 def find_exclusion(plan: StudyPlan, record: PersonRecord) -> Exclusion | None:
     """Return the plan's first rule that leaves this person out, or None."""
     for exclusion in plan.exclude:

@@ -14,18 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynabench.studies.rules.effects import Layout, correct_for_several, estimate_effects
+from dynabench.studies.rules.model_alone import count_alone_share
 from dynabench.studies.rules.plan import ALPHA, Outcome, StudyPlan
-from dynabench.studies.rules.records import MeasuredValue, PersonRecord, find_exclusion
+from dynabench.studies.rules.records import (
+    AloneRecord,
+    MeasuredValue,
+    PersonRecord,
+    find_exclusion,
+)
 
 
-def build_report(plan: StudyPlan, records: Sequence[PersonRecord]) -> dict[str, Any]:
+def build_report(
+    plan: StudyPlan, records: Sequence[PersonRecord], alone_records: Sequence[AloneRecord] = ()
+) -> dict[str, Any]:
     """Compute all numbers of a study.
+
+    alone_records: what the arms' models answered without people.
 
     Planned comparisons have a corrected p. All other pairs of arms and outcomes are exploratory:
     their p is not corrected, and proves nothing.
     """
     # By the frozen rules only: nobody is left out because of what was found.
-    included = [record for record in records if find_exclusion(plan, record) is None]
+    included = select_included(plan, records)
     planned = []
     planned_keys = set()
     for hypothesis in plan.hypotheses:
@@ -39,11 +49,26 @@ def build_report(plan: StudyPlan, records: Sequence[PersonRecord]) -> dict[str, 
         for compared_with, arm in combinations(plan.arm_names, 2):
             if (frozenset((arm, compared_with)), outcome.name) not in planned_keys:
                 exploratory.append(_compare_arms(plan, included, outcome, (arm, compared_with)))
+    arms = {}
+    for name in plan.arm_names:
+        own_results = [alone.is_right for alone in alone_records if alone.arm == name]
+        share = count_alone_share(own_results)
+        arms[name] = _count_arm(plan, records, name)
+        arms[name]["model_alone"] = share._asdict() if share else None
     return {
-        "arms": {name: _count_arm(plan, records, name) for name in plan.arm_names},
+        "arms": arms,
         "planned": planned,
         "exploratory": exploratory,
     }
+
+
+def select_included(plan: StudyPlan, records: Sequence[PersonRecord]) -> list[PersonRecord]:
+    """Return the records that the plan keeps.
+
+    Within people, who is left out in one arm is left out in all: they are compared with themselves.
+    """
+    excluded = {record.person for record in records if find_exclusion(plan, record)}
+    return [record for record in records if record.person not in excluded]
 
 
 def _correct(comparisons: list[dict[str, Any]]) -> None:
@@ -67,7 +92,7 @@ def _count_arm(plan: StudyPlan, records: Sequence[PersonRecord], arm: str) -> di
     for record in own_records:
         if exclusion := find_exclusion(plan, record):
             excluded_by[f"{exclusion.measure} below {exclusion.below:g}"] += 1
-    included = [record for record in own_records if find_exclusion(plan, record) is None]
+    included = [record for record in select_included(plan, records) if record.arm == arm]
     means = {}
     for outcome in plan.outcomes:
         values = [value.value for value in _select_values(included, outcome)]
@@ -143,7 +168,9 @@ def _build_arrays(
             # Blocks compare like with like: here by an equal text for what is alike.
             skill = record.stratum if "skill" in plan.blocks else ""
             context = value.context if "context" in plan.blocks else ""
-            strata.append(f"{skill} {context}")
+            # Within people, everybody is compared with themselves.
+            person = record.person if plan.design == "within" else ""
+            strata.append(f"{skill} {context} {person}")
             values.append(value.value)
             is_treated.append(record.arm == arm)
     layout = Layout(

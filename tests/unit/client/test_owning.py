@@ -12,6 +12,7 @@ from tasks.models import Round, Task, TaskProposal
 from tests.support import media
 from tests.support.campaigns import open_campaign
 from tests.support.factories import UserFactory, scripted_target
+from tests.support.studies import PLAN
 
 PICTURES = """
 version: 1
@@ -302,6 +303,29 @@ def test_members_are_asked_for_work(client_of, alice, bob, nli):
         judge.task_duties("nli")
     assert editor.end_duty("nli", made["id"]) is None
     assert editor.task_duties("nli") == judge.duties() == []
+
+
+def test_studies_are_checked_planned_frozen_and_read(client_of, alice, nli):
+    owner = client_of(alice, nli.task, "owner")
+    for name in ("alone", "helped"):
+        open_campaign(nli.task, slug=f"arm-{name}")
+    assert owner.check_study_plan("nli", PLAN.replace("caught", "cauht"))["problems"][0]["line"]
+    checked = owner.check_study_plan("nli", PLAN)
+    assert checked["problems"] == []
+    assert owner.create_study("nli", PLAN)["state"] == "draft"
+    with pytest.raises(Refused):
+        owner.study_report("nli", "helped")
+    changed = PLAN.replace("Do suggestions help?", "Does help help?")
+    assert owner.change_study_plan("nli", "helped", changed)["plan_text"] == changed.strip()
+    frozen = owner.set_study_state("nli", "helped", "frozen")
+    assert frozen["plan_hash"] == owner.check_study_plan("nli", changed)["plan_hash"]
+    assert [row["drawn"] for row in frozen["draws"]] == [0, 0]
+    with pytest.raises(Refused):
+        owner.change_study_plan("nli", "helped", PLAN)
+    assert owner.study_report("nli", "helped")["plan_hash"] == frozen["plan_hash"]
+    assert owner.set_study_state("nli", "helped", "closed")["state"] == "closed"
+    assert [one["code"] for one in owner.studies("nli")] == ["helped"]
+    assert owner.study("nli", "helped")["state"] == "closed"
 
 
 def test_campaigns_are_read_opened_and_closed(client_of, alice, nli):

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.studies.models import Study
 from dynabench.studies.rules.bundle import write_bundle
 from dynabench.studies.rules.report import format_latex
-from dynabench.studies.selectors import build_records, build_study_report
+from dynabench.studies.selectors import build_records, build_study_report, list_alone_records
 
 
 class Command(BaseCommand):
@@ -33,7 +33,9 @@ class Command(BaseCommand):
         report = build_study_report(study)
         if options["bundle"]:
             with Path(options["bundle"]).open("wb") as file:
-                write_bundle(file, study.plan_text, report, build_records(study))
+                write_bundle(
+                    file, study.plan_text, report, build_records(study), list_alone_records(study)
+                )
         if options["latex"]:
             self.stdout.write(format_latex(report))
         elif options["json"]:
@@ -48,11 +50,19 @@ def list_report_lines(report: dict[str, Any]) -> list[str]:
     lines = [f"{report['study']}: plan {report['plan_hash'][:12]}, frozen {report['frozen_at']}"]
     for name, arm in report["arms"].items():
         lines.append(f"{name}: {arm['drawn']} drawn, {arm['submitted']} submitted")
+        if alone := arm["model_alone"]:
+            lines.append(f"{name}: the model alone is right in {_format_share(alone)}")
     for key in ("planned", "exploratory"):
         for comparison in report[key]:
             pair = f"{comparison['arm']} - {comparison['compared_with']}"
             lines.append(f"{key}: {comparison['outcome']}, {pair}: {_format_effect(comparison)}")
     return lines
+
+
+def _format_share(share: dict[str, Any]) -> str:
+    """Return a share of cases with its interval."""
+    interval = f"{share['low']:.3f} to {share['high']:.3f}"
+    return f"{share['right']} of {share['asked']} cases: {share['share']:.3f} ({interval})"
 
 
 def _format_effect(comparison: dict[str, Any]) -> str:

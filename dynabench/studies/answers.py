@@ -1,0 +1,42 @@
+"""The studies' answers to the questions that `dynabench.campaigns` asks."""
+
+from django.urls import reverse
+
+from core.accounts.models import User
+from dynabench.campaigns import questions
+from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
+from dynabench.campaigns.ways.panels import Arrival
+from dynabench.studies.models import StudyArm, StudyDraw
+from dynabench.studies.selectors import list_own_annotators, list_panel_hashes
+
+
+@questions.find_study_door.answer
+def find_study_door(campaign: Campaign, arrival: Arrival | None, user: User | None) -> str:
+    """Return the address of the study's draw for who was not drawn into this arm."""
+    arm = StudyArm.objects.filter(campaign=campaign).select_related("study").first()
+    if arm is None:
+        return ""
+    draws = StudyDraw.objects.filter(arm=arm)
+    if arrival:
+        hashes = list_panel_hashes(campaign, arrival)
+        is_drawn = draws.filter(id_hash__in=hashes) | draws.filter(place__id_hash__in=hashes)
+    else:
+        is_drawn = draws.filter(annotator__in=list_own_annotators(user) if user else [])
+    return "" if is_drawn.exists() else reverse("studies:arrive", args=[arm.study.code])
+
+
+@questions.find_next_part.answer
+def find_next_part(place: Place) -> str:
+    """Return the address of the study if an arm of the person's order is left."""
+    arm = StudyArm.objects.filter(campaign=place.campaign_id).select_related("study").first()
+    if arm is None or place.state not in SUBMITTED_STATES or arm.study.plan.design != "within":
+        return ""
+    draw = StudyDraw.objects.filter(arm=arm, place=place).first()
+    # In the minute before the draw is matched with the place.
+    if draw is None and place.id_hash:
+        draw = StudyDraw.objects.filter(arm=arm, id_hash=place.id_hash).first()
+    elif draw is None:
+        draw = StudyDraw.objects.filter(arm=arm, annotator=place.annotator_id).first()
+    if draw is None or not draw.select_later_parts().exists():
+        return ""
+    return reverse("studies:arrive", args=[arm.study.code])
