@@ -43,6 +43,12 @@ RULES = {
         "<script src=\"{% static 'js/site.js' %}\" defer></script>",
         '<p style="color: red" onclick="go()">',
     ),
+    "a comment of a template ends on its line, or readers see it": (
+        r"\{#(?!.*#\})",
+        TEMPLATES,
+        "{# Why this is so. #}",
+        "{# Why this is so,",
+    ),
     "forms leave it to the template to say that a field is optional": (
         r"label=.*\(optional\)",
         PYTHON,
