@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 
 from core.text.words import compose
 from tasks.config.field_types.criteria import format_criteria
@@ -55,6 +56,14 @@ class Marks(forms.Textarea):
         return context
 
 
+def build_criteria_example(*, has_points: bool) -> str:
+    """Return two criteria as people write them, one per line."""
+    criteria = [(_("Names the dose"), 3), (_("Tells people to stop their medicine"), -2)]
+    if has_points:
+        return "\n".join(f"{text} = {points}" for text, points in criteria)
+    return "\n".join(text for text, _points in criteria)
+
+
 class CriteriaLines(forms.Textarea):
     """A text area with one criterion per line."""
 
@@ -64,6 +73,8 @@ class CriteriaLines(forms.Textarea):
     def __init__(self, attrs: Mapping[str, Any]) -> None:
         super().__init__({name: value for name, value in attrs.items() if name != "points"})
         self.has_points = bool(attrs.get("points"))
+        # Two lines, because one alone would not show that each criterion has its own.
+        self.attrs["placeholder"] = build_criteria_example(has_points=self.has_points)
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context(name, format_criteria(value), attrs)

@@ -10,6 +10,7 @@ register = template.Library()
 PATHS = {
     "check": "M3 8.5l3.5 3.5L13 4.5",
     "chevron": "M6 3.5L10.5 8 6 12.5",
+    "circle": "M8 2.5a5.5 5.5 0 100 11 5.5 5.5 0 000-11z",
     "clock": "M8 2a6 6 0 100 12A6 6 0 008 2zM8 4.8V8l2.3 1.6",
     "copy": "M5.5 5.5h7.5V14H5.5zM3 10.5V2h7.5",
     "dots": "M3 8h.01M8 8h.01M13 8h.01",

@@ -2,6 +2,18 @@
 // each preview would be a step of the browser's history, and a reload would ask to send it again.
 "use strict";
 
+// A short page leaves no void under it; a long one scrolls in its frame.
+const fitFrame = (frame) => {
+  const inside = frame.contentDocument?.getElementById("work");
+  if (!inside) return;
+  const end = inside.getBoundingClientRect().bottom + frame.contentWindow.scrollY;
+  frame.style.blockSize = `${Math.min(640, Math.max(240, end + 24))}px`;
+};
+for (const frame of document.querySelectorAll("iframe.preview")) {
+  frame.addEventListener("load", () => fitFrame(frame));
+  if (frame.contentDocument?.readyState === "complete") fitFrame(frame);
+}
+
 let asked = 0;
 const showPreview = async (sent, button) => {
   const number = ++asked, data = new FormData(sent);
@@ -13,7 +25,7 @@ const showPreview = async (sent, button) => {
   const fresh = old.cloneNode(), top = old.contentWindow?.scrollY ?? 0;
   fresh.removeAttribute("src");
   fresh.srcdoc = html;
-  fresh.addEventListener("load", () => fresh.contentWindow.scrollTo(0, top), { once: true });
+  fresh.addEventListener("load", () => { fitFrame(fresh); fresh.contentWindow.scrollTo(0, top); }, { once: true });
   old.replaceWith(fresh);
 };
 document.addEventListener("submit", (event) => {

@@ -5,7 +5,7 @@ The functions change the data in place. They keep settings that the wizard canno
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, Component
 from tasks.config.parsing import Loc, dump_yaml, format_path, locate_inside, read_yaml
@@ -371,13 +371,24 @@ def _choose_rule(answer: Data, answer_type: str) -> str:
     )
 
 
-def build_preview(data: Data) -> Data:
+class PreviewWords(NamedTuple):
+    """What a preview shows in place of the texts that an owner has yet to write."""
+
+    goal: str = "…"
+    field: str = "…"
+    answer: str = "…"
+
+
+DEFAULT_PREVIEW_WORDS = PreviewWords()
+
+
+def build_preview(data: Data, words: PreviewWords = DEFAULT_PREVIEW_WORDS) -> Data:
     """Return the completed data for a preview, with placeholders for missing required settings."""
     preview = deepcopy(data)
     preview["name"] = preview.get("name") or "…"
     if preview.get("kind") == "arena":
         return complete_data(preview)
-    set_value(preview, ("goal", "text"), get_value(preview, ("goal", "text")) or "…")
+    set_value(preview, ("goal", "text"), get_value(preview, ("goal", "text")) or words.goal)
     for section in SECTION_PATHS:
         if section == "output":
             continue
@@ -387,10 +398,10 @@ def build_preview(data: Data) -> Data:
                 field["labels"] = ["A", "B"]
     # A task needs something for the model to read, and an answer; both are filled in to be shown.
     if not _has_readable_field(preview):
-        field = {"name": "field", "type": "long_text", "label": "…", "max_length": 300}
+        field = {"name": "field", "type": "long_text", "label": words.field, "max_length": 300}
         get_fields(preview, "input").append(field)
     if not get_fields(preview, "output"):
-        preview["output"] = [{"name": "model_answer", "type": "long_text", "label": "…"}]
+        preview["output"] = [{"name": "model_answer", "type": "long_text", "label": words.answer}]
     return complete_data(preview)
 
 

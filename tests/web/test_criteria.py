@@ -209,6 +209,16 @@ def test_programs_write_answer_and_judge_by_the_same_rules(advice, alice):
     )
 
 
+def test_the_field_shows_two_criteria_in_place_of_help_below_it(advice, alice):
+    page = signed_in(alice).get("/t/advice/write/").content.decode()
+    examples = [
+        area.partition('placeholder="')[2].partition('"')[0] for area in page.split("<textarea")
+    ]
+    lines = "".join(examples).strip().splitlines()
+    assert len(lines) == 2
+    assert all(" = " in line for line in lines)
+
+
 def test_a_hostile_author_is_told_what_is_wrong_and_stores_nothing(advice, alice):
     author = signed_in(alice)
     ok(author.get("/t/advice/write/"))

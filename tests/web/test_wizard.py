@@ -148,6 +148,28 @@ def test_a_task_from_nothing(as_ada, ada):
     assert not TaskDraft.objects.exists()
 
 
+def test_a_task_without_fields_offers_the_first_ones(as_ada):
+    steps = begin(as_ada)
+    page = steps.get("fields/")
+    assert 'data-place="input:0"' not in page.text
+    for choice in page.context["first_choices"]:
+        assert steps.post("fields/", **choice["values"]).status_code == 302
+    data = parse_data(steps.text)
+    assert [field["type"] for field in data["context"]] == ["long_text"]
+    assert [field["type"] for field in data["input"]] == ["long_text", "multiclass"]
+    page = steps.get("fields/?place=validate")
+    assert 'id="first-fields"' not in page.text
+    # The link of an empty section chooses it in the form.
+    assert "?place=validate#new-field" in page.text
+    assert '<option value="validate" selected>' in page.text
+
+
+def test_a_preview_of_nothing_says_what_will_stand_there(as_ada):
+    preview = begin(as_ada).get("preview/").text
+    assert 'id="goal"' in preview
+    assert "…" not in preview.partition('id="goal"')[2].partition("</h1>")[0]
+
+
 def test_fields_move_by_arrows_and_by_dragging_and_stay_where_they_cannot_go(as_ada):
     steps = begin(as_ada)
     for label, kind, place in [("A", "text", "context"), ("B", "text", "input"),

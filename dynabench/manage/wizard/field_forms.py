@@ -131,8 +131,8 @@ class AddFieldForm(forms.Form):
     # Translators: noun: a person's place in a campaign, or the place of a field
     place = forms.ChoiceField(label=gettext_lazy("Section"), choices=list(PLACE_WORDS.items()))
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         kinds: Any = self.fields["type"]
         kinds.choices = list_type_choices()
 
@@ -159,6 +159,27 @@ class AddFieldForm(forms.Form):
             new_field |= {"max_length": 300}
         get_fields(data, place).append(new_field)
         tidy_data(data)
+
+
+def list_first_choices() -> list[dict[str, Any]]:
+    """Return the fields that most tasks begin with, as the template shows and sends them.
+
+    values: what AddFieldForm reads.
+    """
+    choices = [
+        (_("A text to read"), _("Text"), "long_text", "context"),
+        (_("A text to write"), _("Your text"), "long_text", "input"),
+        (_("A label to choose"), _("Label"), "multiclass", "input"),
+    ]
+    return [
+        {
+            "title": title,
+            "place_words": PLACE_WORDS[place],
+            "button": _("Add: %(field)s") % {"field": title},
+            "values": {"label": label, "type": kind, "place": place},
+        }
+        for title, label, kind, place in choices
+    ]
 
 
 def list_conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:

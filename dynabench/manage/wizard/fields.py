@@ -20,6 +20,7 @@ from dynabench.manage.wizard.field_forms import (
     build_label_formset,
     describe_type,
     find_field_title,
+    list_first_choices,
     list_places,
     write_labels,
 )
@@ -102,7 +103,8 @@ def show_fields(request: HttpRequest, pk: int) -> HttpResponse:
     # The way to another step sends the form too; left empty it adds nothing.
     is_sent = request.method == "POST" and (request.POST.get("label") or "go" not in request.POST)
     data = request.POST if is_sent else None
-    form = AddFieldForm(data)
+    # The link of an empty section names it.
+    form = AddFieldForm(data, initial={"place": request.GET.get("place", "")})
     if is_preview(request):
         return show_preview(request, draft, form, form.write)
     if request.method == "POST" and not is_sent:
@@ -116,8 +118,11 @@ def show_fields(request: HttpRequest, pk: int) -> HttpResponse:
             # The page of the new field, whose other settings are to be chosen.
             last_index = len(get_fields(parse_data(draft.text), place)) - 1
             return redirect("draft-field", pk, place, last_index)
-    values = {
-        "places": _list_fields(parse_data(draft.text), request.GET.get("at", "")),
+    places = _list_fields(parse_data(draft.text), request.GET.get("at", ""))
+    values: dict[str, Any] = {
+        "places": places,
+        "has_fields": any(place["rows"] for place in places),
+        "first_choices": list_first_choices(),
         "form": form,
     }
     values["mends"] = find_step_problems(draft, "fields")

@@ -25,6 +25,7 @@ from tasks.making.draft_services import build_draft_text
 from tasks.making.outline import (
     SECTION_PATHS,
     Data,
+    PreviewWords,
     build_preview,
     find_hidden_paths,
     find_step,
@@ -247,7 +248,12 @@ def _list_step_links(draft: TaskDraft, data: Data) -> list[StepLink]:
 
 def render_preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
     """Show the write page or the judge page for a draft's data, with the task's contexts if any."""
-    text = format_data(build_preview(data))
+    words = PreviewWords(
+        goal=_("Your goal appears here"),
+        field=_("Your field appears here"),
+        answer=_("The model’s answer"),
+    )
+    text = format_data(build_preview(data, words))
     parse_config, problems = check_config(text)
     # Without a page: the template then shows only the problems.
     values: dict[str, Any] = {"task": draft.task or Task(pk=0, code="draft"), "page": ""}
