@@ -45,6 +45,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     """
 
     error_messages: ClassVar = {
+        # Those of features that are switched off here keep allauth's words.
         **DefaultAccountAdapter.error_messages,
         "account_inactive": gettext_lazy("This account is closed."),
         "cannot_remove_primary_email": gettext_lazy(
@@ -58,6 +59,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         "enter_current_password": gettext_lazy("Enter your current password."),
         "incorrect_code": gettext_lazy("Check the code. It isn't correct."),
         "incorrect_password": gettext_lazy("Check your password. It isn't correct."),
+        # Without the cause, which could tell strangers whether an account exists.
         "invalid_login": gettext_lazy("We couldn't sign you in. Try again."),
         "invalid_or_expired_key": gettext_lazy("This link has expired or is incomplete."),
         "invalid_password_reset": gettext_lazy("This link has expired or is incomplete."),

@@ -42,6 +42,7 @@ class Webhook(models.Model):
     @property
     def event_titles(self) -> list[str]:
         """Return the events in words. Events of later versions keep their names."""
+        # A copy restored from a later version may have events that this one lacks.
         titles = dict(self.Event.choices)
         return [str(titles.get(name, name)) for name in self.events]
 

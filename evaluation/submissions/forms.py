@@ -203,10 +203,12 @@ class SubmitForm(forms.Form):
 
         Fields of no part come last, without a title.
         """
+        # Whatever no part names must not disappear from the page.
         rest = {bound.name: bound for bound in self.visible_fields()}
         parts: list[tuple[Words, Words, list[forms.BoundField]]] = []
         for title, hint, names in FORM_PARTS:
             fields = [rest.pop(name) for name in names if name in rest]
+            # Most kinds lack some parts: a file has no prompt and no price.
             if fields:
                 parts.append((title, hint, fields))
         if rest:

@@ -189,6 +189,7 @@ def _build_example_values(
         "form": form,
         "of_attempt": is_only_attempt_judged(config, example),
         "asks": build_legend(config, example),
+        # The page numbers the two parts of the answer only where there are two.
         "of_steps": bool(steps.list_example_steps(config, example)),
         "criteria_form": criteria_form,
         "answers": () if criteria_form else choose_colours(config, build_choices(config, example)),

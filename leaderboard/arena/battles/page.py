@@ -83,8 +83,10 @@ def show_battle(
     # A battle that has ended accepts no messages.
     if not (battle and battle.ended_at):
         values["form"] = form or _build_form(task, battle, values["last"])
+        # Only for the first message: later ones take up what the models said.
         if battle is None:
             values["ideas"] = [(name, title) for name, (title, _text) in IDEAS.items()]
+            # What a person has typed stays.
             if form is None and (idea := IDEAS.get(request.GET.get("idea", ""))):
                 values["form"].initial["prompt"] = str(idea[1])
         if battle and len(battle.sides) > len(SIDES):
