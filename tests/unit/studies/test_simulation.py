@@ -59,7 +59,7 @@ def test_a_file_that_is_no_plan_is_refused_with_its_line(tmp_path, capsys):
         run(tmp_path / "absent.yaml", capsys=capsys)
     path = tmp_path / "plan.yaml"
     path.write_text((PLANS / "four-arms.yaml").read_text().replace("design: between", "design: x"))
-    with pytest.raises(CommandError, match="line 12"):
+    with pytest.raises(CommandError, match="line 19"):
         run(path, capsys=capsys)
 
 
