@@ -83,7 +83,9 @@ def compute_novelty(texts: Sequence[str]) -> Measured | None:
 
 def collect_content_words(texts: Sequence[str]) -> frozenset[str]:
     """Return the distinct words of the texts, without short ones."""
-    words = (word for text in texts for word in split_runs(text.lower()))
+    words: set[str] = set()
+    for text in texts:
+        words.update(split_runs(text.lower()))
     return frozenset(word for word in words if len(word) >= MIN_WORD_CHARS)
 
 
