@@ -24,12 +24,11 @@ HERE = Path(__file__).parent
 REFUSED = {
     "openai parsed_free": "refused 400 response_format.json_schema.schema.properties.word.enum",
     "openai json_object": "refused 400 response_format.type",
-    "openai called": "refused 400 tools",
     "langchain_openai json_mode": "refused 400 response_format.type",
 }
-TEXTS = ("whole", "streamed", "streamed_logprobs", "everything_off", "defaults", "answered_before",
-         "asynchronous", "completed", "openai_model", "prompted", "responses", "agent_responses",
-         "langchain_responses", "pydantic_responses")  # fmt: skip
+TEXTS = ("whole", "called", "streamed", "streamed_logprobs", "everything_off", "defaults",
+         "answered_before", "asynchronous", "completed", "openai_model", "prompted", "responses",
+         "agent_responses", "langchain_responses", "pydantic_responses")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
