@@ -39,6 +39,7 @@ def _find_adversary(request: HttpRequest, code: str, pk: int) -> tuple[Task, Adv
 def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
     """Show the task's adversaries with their last runs, and the board."""
     task = find_task(request, code, can_run_adversaries)
+    board = build_board(task)
     values = {
         "task": task,
         "page": list_page(request, with_last_run(task.adversaries.all())),
@@ -46,7 +47,9 @@ def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
         "ready": list_ready_adversaries(task),
         "lacking_kinds": list_lacking_kinds(task),
         "unfit_reason": find_unfit_reason(task),
-        "board": build_board(task),
+        "board": board,
+        # Before the first decision all of its columns are empty.
+        "is_board_decided": any(row.catches or row.refuted for row in board),
     }
     return render(request, "own/adversaries.html", values)
 

@@ -78,11 +78,13 @@ def test_the_board_puts_adversaries_beside_people(scene, client):
     round, owner = scene
     run_to_its_end(make_adversary(round, owner))
     example = Example.objects.get()
+    assert 'id="board-waits"' in client.get(address("adversaries")).text
     override_consensus(
         example=example, owner=owner, choice=Vote(label="positive"), reason="It is clear."
     )
-    board = client.get(address("adversaries")).context["board"]
-    first, people = board
+    page = client.get(address("adversaries"))
+    assert 'id="board-waits"' not in page.text
+    first, people = page.context["board"]
     assert (first.catches, first.refuted, first.waiting) == (1, 0, 0)
     assert first.calls_per_catch.value == first.calls
     assert first.calls_per_catch.low < first.calls < first.calls_per_catch.high
