@@ -2,6 +2,7 @@
 
 from collections import Counter
 from io import BytesIO
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -114,7 +115,7 @@ def _render_form(
 def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show a study: its plan, and once it is frozen the link for people and the report."""
     own_study = _find_study(request, code, slug)
-    values = {"task": own_study.task, "study": own_study, "plan": own_study.plan}
+    values: dict[str, Any] = {"task": own_study.task, "study": own_study, "plan": own_study.plan}
     # A draft has no arms yet, and nobody in them.
     if own_study.state != Study.State.DRAFT:
         report = build_study_report(own_study)
