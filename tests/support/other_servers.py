@@ -110,15 +110,24 @@ def model_folder() -> Path:
 def running(name: str, scratch: Path) -> Iterator[Server]:
     """A server with the language model, and what it needs, until the end. scratch: for its logs."""
     if name == "litellm":
-        with running("transformers", scratch) as behind:
-            config = scratch / "litellm.yaml"
-            config.write_text(GATEWAY.format(alias=MODEL, model=behind.model, url=behind.url))
-            with _started(name, _litellm(config), scratch) as base:
-                yield Server(name, f"{base}/v1", MODEL, KEY)
+        with (
+            running("transformers", scratch) as behind,
+            running_gateway(behind.url, behind.model, scratch) as gateway,
+        ):
+            yield gateway
         return
     make = {"transformers": _transformers, "llama_cpp": _llama_cpp, "vllm": _vllm}[name]
     with _started(name, make(), scratch) as base:
         yield Server(name, f"{base}/v1", MODEL if name != "transformers" else str(model_folder()))
+
+
+@contextmanager
+def running_gateway(url: str, model: str, scratch: Path) -> Iterator[Server]:
+    """LiteLLM's proxy in front of a model of another server, as people register that one."""
+    config = scratch / "litellm.yaml"
+    config.write_text(GATEWAY.format(alias=MODEL, model=model, url=url))
+    with _started("litellm", _litellm(config), scratch) as base:
+        yield Server("litellm", f"{base}/v1", MODEL, KEY)
 
 
 @contextmanager
