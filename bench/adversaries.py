@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
 from bench.confidence import read_dynasent_rows  # noqa: E402
-from dynabench.adversaries.kinds.base import Probe, ProbeAnswer  # noqa: E402
+from dynabench.adversaries.kinds.base import Probe, ProbeAnswer, Step  # noqa: E402
 from dynabench.adversaries.kinds.search import LETTER_EDITS, SearchLimits, search_sentence  # noqa: E402
 from evaluation.training.calibration import compute_probabilities  # noqa: E402
 from evaluation.training.confidence import score_windows  # noqa: E402
@@ -67,15 +67,21 @@ class Starter:
 def find_flip(starter: Starter, text: str, label: str, limits: SearchLimits) -> Probe | None:
     """Return the changed sentence that flips the starter, or None."""
     search = search_sentence(text, limits, Random(f"{SEED} {text}"))
-    probe = next(search)
+    probe = _expect_probe(next(search))
     try:
         while True:
             answer = starter.ask(probe.text, label)
             if answer.is_fooled and probe.is_offered:
                 return probe
-            probe = search.send(answer)
+            probe = _expect_probe(search.send(answer))
     except StopIteration:
         return None
+
+
+def _expect_probe(step: Step) -> Probe:
+    """Return a step of a search that asks no language model, so that it is a probe."""
+    assert isinstance(step, Probe)
+    return step
 
 
 def choose_sentences(starter: Starter, count: int) -> list[tuple[str, str]]:

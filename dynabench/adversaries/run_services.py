@@ -37,7 +37,16 @@ from annotation.refusals import CapReached, RoundClosed
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from core.text.words import gettext_noop
-from dynabench.adversaries.kinds.base import Attack, Probe, ProbeAnswer, Prompt, Search
+from dynabench.adversaries.kinds.base import (
+    Attack,
+    Blank,
+    Probe,
+    ProbeAnswer,
+    Prompt,
+    Search,
+    Step,
+)
+from dynabench.adversaries.masked_services import LoggedWords
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.adversaries.services import find_kind
 from dynabench.adversaries.writer_services import AdversaryWriter, open_writer
@@ -115,7 +124,8 @@ def _work_slice(run: AdversaryRun, heartbeat: Heartbeat) -> None:
     try:
         end = find_end_of_program(run)
         if end is None:
-            RunSlice(run, heartbeat).work()
+            with LoggedWords(run) as masked_words:
+                RunSlice(run, heartbeat, masked_words).work()
             end = End.FINISHED
     except RunEnded as ended:
         end = ended.end
@@ -142,8 +152,10 @@ def find_end_of_program(run: AdversaryRun) -> AdversaryRun.End | None:
 class RunSlice:
     """A slice of a run: everything that it reads once, and the work."""
 
-    def __init__(self, run: AdversaryRun, heartbeat: Heartbeat) -> None:
-        self._run, self._heartbeat = run, heartbeat
+    def __init__(
+        self, run: AdversaryRun, heartbeat: Heartbeat, masked_words: LoggedWords | None = None
+    ) -> None:
+        self._run, self._heartbeat, self._masked_words = run, heartbeat, masked_words
         self._adversary = run.adversary
         self._round = run.round
         self._config = run.round.task.config
@@ -229,8 +241,20 @@ class RunSlice:
         while step := _advance(search, answer):
             if isinstance(step, Prompt):
                 answer = self._consult(step)
+            elif isinstance(step, Blank):
+                answer = self._find_words(step)
             else:
                 answer = self._answer(attack.label, step, context)
+
+    def _find_words(self, blank: Blank) -> ProbeAnswer:
+        """Return words for a blank. It costs no call, but its time counts."""
+        assert self._masked_words is not None  # only programs have none, and they ask for no words
+        # A slice that repeats its search gets through the logged ones without a pause.
+        if not self._masked_words.has_words(blank):
+            self._check_budget()
+        words = self._masked_words.find_words(blank)
+        self._add_use()
+        return NO_ANSWER._replace(words=tuple(words))
 
     # Consult the writing model
 
@@ -512,8 +536,8 @@ class RunSlice:
         self._counted_until = now
 
 
-def _advance(search: Search, answer: ProbeAnswer | None) -> Probe | Prompt | None:
-    """Return the search's next probe or prompt; None at its end.
+def _advance(search: Search, answer: ProbeAnswer | None) -> Step | None:
+    """Return the search's next step; None at its end.
 
     Raises ImpossibleJob if the adversary's own code fails: repeated, it would fail again.
     """

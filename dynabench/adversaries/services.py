@@ -20,6 +20,7 @@ from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
 from dynabench.adversaries.fit import check_fits
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, SettingError
+from dynabench.adversaries.masked_services import NO_MODEL_MESSAGE, find_masked_model
 from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun
 from dynabench.adversaries.writer_services import list_writers
 from evaluation.isolation.queue import leases
@@ -47,6 +48,10 @@ def check_options(task: Task, kind: AdversaryKind, options: Mapping[str, Any]) -
     """Check the values of a kind's settings. Raises Invalid with the setting as its field."""
     if kind.model_setting and options[kind.model_setting] not in list_writers(task):
         raise Invalid(_("Choose one of the task’s chat models."), field=kind.model_setting)
+    # Refused now, because the first run would fail during the night.
+    for setting in kind.settings:
+        if setting.needs_masked_model and options.get(setting.name) and not find_masked_model():
+            raise Invalid(_(NO_MODEL_MESSAGE), field=setting.name)
     try:
         # Planning reads all of them; what it plans is thrown away.
         kind.plan_attacks(options, task.config.goal_choices, Random(0))

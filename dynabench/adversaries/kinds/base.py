@@ -42,23 +42,40 @@ class Prompt:
     fields: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Blank:
+    """A question for words in place of text[start:end], for the site's masked language model.
+
+    count: the most words to find.
+    """
+
+    text: str
+    start: int
+    end: int
+    count: int
+
+
 class ProbeAnswer(NamedTuple):
-    """What the models said about a probe, or what the writing model wrote for a prompt.
+    """What the models said about a probe, or what a model wrote for a prompt or a blank.
 
     is_fooled: whether they were fooled, by the round's rule. chance: the mean probability that they
     give to the right label (0-1); 0 or 1 if they report none. text: what the writing model wrote;
-    "" if that is of no use, and for a probe.
+    "" if that is of no use, and for a probe. words: for a blank, the likeliest first.
     """
 
     is_fooled: bool
     chance: float
     text: str = ""
+    words: tuple[str, ...] = ()
 
 
-Search = Generator[Probe | Prompt, ProbeAnswer, None]
+Step = Probe | Prompt | Blank
+"""What a search yields."""
+Search = Generator[Step, ProbeAnswer, None]
 """A search yields probes, and gets the models' answer to each as the value of `yield`.
 
-Kinds with a setting of the kind `model` can yield prompts, too. A search must depend only on its
+Kinds with a setting of the kind `model` can yield prompts, too. With a setting that needs the
+site's masked language model they can yield blanks, while it is on. A search must depend only on its
 arguments and on these answers: a run that continues repeats it with the stored answers.
 """
 
@@ -80,7 +97,8 @@ class Setting:
 
     lines: a text with an entry per line. model: the name of one of the task's chat models, which
     writes for the adversary. account: the address of who runs a program. default: also of settings
-    that are left out. low, high: the range of a number.
+    that are left out. low, high: the range of a number. needs_masked_model: whether a flag
+    can be set only on a site with a masked language model.
     """
 
     name: str
@@ -90,6 +108,7 @@ class Setting:
     help: str = ""
     low: int = 0
     high: int = 0
+    needs_masked_model: bool = False
 
 
 class SettingError(ValueError):

@@ -9,15 +9,18 @@ from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.base import (
     AdversaryKind,
     Attack,
+    Blank,
     Probe,
     ProbeAnswer,
     Search,
     Setting,
     SettingError,
+    Step,
     read_labelled_line,
     split_lines,
 )
 from dynabench.adversaries.kinds.edits import (
+    KEPT_WORDS,
     Word,
     edit_letters,
     find_similar_words,
@@ -35,7 +38,8 @@ class SearchLimits(NamedTuple):
 
     word_share: the greatest share of its words that may change (0-1). edits: the number of
     mistyped forms tried for each word; 0 for none. beam: how many texts are carried on.
-    own_groups, has_similar_words: see `find_similar_words`.
+    own_groups, has_similar_words: see `find_similar_words`. masked_words: how many words of the
+    site's masked language model are tried for each word; 0 for none.
     """
 
     word_share: float
@@ -43,6 +47,7 @@ class SearchLimits(NamedTuple):
     beam: int
     has_similar_words: bool
     own_groups: Sequence[Sequence[str]] = ()
+    masked_words: int = 0
 
     def count_changes(self, word_count: int) -> int:
         """Return how many words of a sentence may change: at least one."""
@@ -82,6 +87,14 @@ class WordSearch(AdversaryKind, name="search"):
         Setting("letters", gettext_noop("Change letters"), "flag", True),
         Setting("words", gettext_noop("Replace words with similar ones"), "flag", True),
         Setting(
+            "masked",
+            gettext_noop("Replace words with suggestions of a masked language model"),
+            "flag",
+            False,
+            gettext_noop("Only words that are likely there and keep the meaning are tried."),
+            needs_masked_model=True,
+        ),
+        Setting(
             "own_words",
             gettext_noop("Your own similar words"),
             "lines",
@@ -114,7 +127,9 @@ class WordSearch(AdversaryKind, name="search"):
         self, settings: Mapping[str, Any], labels: Sequence[str], rng: Random
     ) -> list[Attack]:
         """Return an attack for each sentence, in random order. Raises SettingError."""
-        if not (settings["letters"] or settings["words"]):
+        # Adversaries that were created before have no such setting.
+        has_masked_words = settings.get("masked", False)
+        if not (settings["letters"] or settings["words"] or has_masked_words):
             raise SettingError("letters", NO_CHANGE_MESSAGE)
         own_groups = _read_groups(settings["own_words"])
         limits = SearchLimits(
@@ -123,6 +138,7 @@ class WordSearch(AdversaryKind, name="search"):
             beam=settings["beam"],
             has_similar_words=settings["words"],
             own_groups=own_groups,
+            masked_words=MASKED_WORDS if has_masked_words else 0,
         )
         attacks = []
         for number, line in split_lines("sentences", settings["sentences"]):
@@ -137,6 +153,8 @@ class WordSearch(AdversaryKind, name="search"):
 
 LETTER_EDITS = 8
 """How many mistyped forms of a word are tried."""
+MASKED_WORDS = 10
+"""How many words of the masked language model are tried in place of a word."""
 NO_SENTENCE_MESSAGE = gettext_noop("Enter at least one sentence.")
 
 
@@ -180,7 +198,7 @@ def search_sentence(text: str, limits: SearchLimits, rng: Random) -> Search:
 
 def _rank_words(
     text: str, words: Sequence[Word], chance: float
-) -> Generator[Probe, ProbeAnswer, list[Word]]:
+) -> Generator[Step, ProbeAnswer, list[Word]]:
     """Return the words that may change, those that matter most first."""
     drops = []
     for word in words:
@@ -195,14 +213,15 @@ def _rank_words(
 
 def _change_word(
     drafts: Sequence[Draft], word: Word, limits: SearchLimits, rng: Random
-) -> Generator[Probe, ProbeAnswer, tuple[list[Draft], bool]]:
+) -> Generator[Step, ProbeAnswer, tuple[list[Draft], bool]]:
     """Return the drafts with one more word changed, and whether the last one fools the models."""
     found_drafts: list[Draft] = []
     for draft in drafts:
         place = _find_place(draft.text, word)
         if place is None:
             continue
-        for replacement in _list_replacements(draft.text, place, limits, rng):
+        replacements = yield from _list_replacements(draft.text, place, limits, rng)
+        for replacement in replacements:
             changed_text = replace_word(draft.text, place, replacement)
             steps = (*draft.steps, f"{word.text} → {replacement}")
             answer = yield Probe(changed_text, ", ".join(steps))
@@ -218,9 +237,17 @@ def _find_place(text: str, word: Word) -> Word | None:
     return min(places, key=lambda place: abs(place.start - word.start), default=None)
 
 
-def _list_replacements(text: str, word: Word, limits: SearchLimits, rng: Random) -> list[str]:
+def _list_replacements(
+    text: str, word: Word, limits: SearchLimits, rng: Random
+) -> Generator[Step, ProbeAnswer, list[str]]:
     """Return what may replace a word: similar words first, because they read better."""
     replacements: list[str] = []
     if limits.has_similar_words:
         replacements += find_similar_words(text, word, limits.own_groups)
-    return replacements + edit_letters(word.text, rng, limits.edits)
+    if limits.masked_words:
+        answer = yield Blank(text, word.start, word.end, limits.masked_words)
+        # A word that turns the meaning is likely in many places, and would change the label.
+        replacements += [one for one in answer.words if one.lower() not in KEPT_WORDS]
+    # Last, because a misspelled word reads worse than another word.
+    replacements += edit_letters(word.text, rng, limits.edits)
+    return list(dict.fromkeys(replacements))
