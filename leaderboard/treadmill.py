@@ -95,6 +95,7 @@ def average(errors: Sequence[Sequence[float]]) -> list[MeanError]:
     """Return the mean and range of each step's errors over all worlds."""
     means = []
     for step in zip(*errors, strict=True):
+        # Worlds are few, so the range is that of ordered errors and not of a normal distribution.
         ordered = sorted(step)
         low = ordered[round(LOW_SHARE * (len(ordered) - 1))]
         high = ordered[round(HIGH_SHARE * (len(ordered) - 1))]
@@ -129,6 +130,7 @@ def draw_treadmill(
         compute_share_axis_top,
     )
 
+    # Both lines need a point for each round, even where one has no value.
     rounds = max(len(path), 3 * len(hierarchy))
     path_points = [Point(str(number), None) for number in range(1, rounds + 1)]
     hierarchy_points = list(path_points)

@@ -31,6 +31,7 @@ def compute_per_catch(calls: int, catches: int) -> Measured | None:
     """
     if not catches or calls < catches:
         return None
+    # The more often a call succeeds, the fewer are needed, so the ends change places.
     low, high = compute_wilson_interval(catches, calls)
     return Measured(calls / catches, 1 / high, 1 / low)
 
@@ -69,6 +70,7 @@ def compute_novelty(texts: Sequence[str]) -> Measured | None:
     word_sets = [frozenset(split_runs(text.lower())) for text in texts[-MAX_COMPARED_TEXTS:]]
     if len(word_sets) < 2:
         return None
+    # Each against each: at most MAX_COMPARED_TEXTS squared, which takes less than a second.
     novelties = []
     for position, words in enumerate(word_sets):
         likeness = 0.0
@@ -83,6 +85,7 @@ def compute_novelty(texts: Sequence[str]) -> Measured | None:
 
 def collect_content_words(texts: Sequence[str]) -> frozenset[str]:
     """Return the distinct words of the texts, without short ones."""
+    # By runs of letters, so that languages without spaces have words, too.
     words: set[str] = set()
     for text in texts:
         words.update(split_runs(text.lower()))

@@ -118,11 +118,13 @@ def _find_door(request: HttpRequest, campaign: Campaign, url_arrival: Arrival | 
     # Nobody who is known by neither can be drawn.
     if not arrival and not has_account:
         return ""
-    user = None if arrival else get_person(request)
+    user = None
+    # A panel's person has no account of their own, so only the panel's ids tell who they are.
     if arrival:
         is_known = place_services.find_known_place(campaign, arrival) is not None
     else:
-        is_known = campaign.all_places.filter(annotator__user=request.user).exists()
+        user = get_person(request)
+        is_known = campaign.all_places.filter(annotator__user=user).exists()
     if is_known:
         return ""
     door = find_study_door(campaign, arrival, user)

@@ -81,6 +81,7 @@ class WeakSpotsView(APIView):
         models = list_searched_models(task)
         model = choose_model(models, request.query_params)
         requested_name = request.query_params.get("model")
+        # A page would fall back to the first model; a program has to learn that it misspelt a name.
         if requested_name and (model is None or model.name != requested_name):
             raise Http404
         body: dict[str, Any] = {
@@ -91,6 +92,7 @@ class WeakSpotsView(APIView):
             "reason": "",
             "slices": [],
         }
+        # Without a model there is nothing to search, which is no error.
         if model is not None:
             found = find_weak_spots(task, model)
             body |= {

@@ -120,6 +120,7 @@ def list_tries(task: Task, model: TargetModel) -> list[Try]:
                 values=read_values(config, context | inputs | metadata, challenge),
             )
         )
+    # The newest were selected, but a chain of changes is told by its order.
     tries.reverse()
     return tries
 
@@ -137,6 +138,7 @@ def read_values(
     values = {}
     for name in sorted(names):
         value = fields.get(name)
+        # Spans, pictures and texts of several parts are no values that texts share.
         if isinstance(value, str | int | float | bool):
             values[name] = str(value)
     if challenge:

@@ -38,6 +38,7 @@ def ask_models_alone() -> int:
     count = 0
     arms = StudyArm.objects.filter(study__state=Study.State.FROZEN)
     for arm in arms.select_related("campaign__task"):
+        # The tasks that a study's file sets up have one round, with all cases.
         round = arm.campaign.task.rounds.order_by("number").first()
         if round is None or not _has_alone_question(round):
             continue
@@ -65,11 +66,13 @@ def _ask_about_case(arm: StudyArm, round: Round, context: Context) -> bool:
     config, entries = round.task.config, list_targets(round)
     assert config.talk is not None
     assert config.verdict.type == "decide"
+    # Stored before the model is asked, so that a kill counts as a try and not as an answer.
     row, _is_new = ModelAlone.objects.get_or_create(
         arm=arm, context=context, defaults={"target": entries[0].target, "failure": "new"}
     )
     answers: dict[str, Any] = {}
     replies = []
+    # Each in a conversation of its own: a person answers all of them after one.
     for name in config.verdict.fields:
         field = config.get_component(name)
         turns = strip_turns(build_opening_turns(config.talk))

@@ -163,7 +163,10 @@ def draw_person(
     arms = list(locked_study.arms.select_related("campaign__task"))
     annotator = get_annotator(user) if user else None
     # A panel's person has another hash in each campaign, so that all are looked up.
-    hashes = [h for arm in arms if arrival for h in list_panel_hashes(arm.campaign, arrival)]
+    hashes: list[str] = []
+    if arrival:
+        for arm in arms:
+            hashes += list_panel_hashes(arm.campaign, arrival)
     draws = _find_draws(locked_study, annotators, hashes)
     if not draws:
         if locked_study.state != State.FROZEN:

@@ -162,7 +162,7 @@ def test_a_promise_whose_test_is_gone_is_found() -> None:
     here = "tests/unit/test_docs.py"
     rows = {
         "shown": f"`{here}`, `{here}::unshown`, `{here}::ROOT`",
-        "without a test": "`docs/threat-model.md`",
+        "without any proof": "`docs/threat-model.md`",
         "a file that is gone": "`tests/security/test_gone.py`",
         "a test that is gone": f"`{here}`, `{here}::test_gone`",
         "a test of which only a part is named": f"`{here}::test_each`",
@@ -170,7 +170,7 @@ def test_a_promise_whose_test_is_gone_is_found() -> None:
     lines = [f"| {promise} | owners | {shown} |" for promise, shown in rows.items()]
     text = "\n".join(["| promise | to whom | shown by |", "|---|---|---|", *lines])
     assert [*unshown(text)] == [
-        "without a test",
+        "without any proof",
         "tests/security/test_gone.py",
         f"{here}::test_gone",
         f"{here}::test_each",

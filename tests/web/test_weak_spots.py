@@ -18,6 +18,7 @@ from validation.models import Consensus
 
 pytestmark = pytest.mark.django_db
 PAGE = "/own/sentiment/weak-spots/"
+SENTENCE = "Write about soup."
 API = "/api/v1/tasks/sentiment/weak-spots/"
 
 
@@ -100,14 +101,14 @@ def test_the_number_of_queries_is_the_same_for_many_texts(
 def test_an_owner_offers_a_challenge_to_writers(round, client):
     task = round.task
     address = reverse("own-failures:challenge", args=[task.code])
-    filled = client.get(address, {"sentence": "Try one about: soup."})
-    assert filled.context["form"]["sentence"].value() == "Try one about: soup."
+    filled = client.get(address, {"sentence": SENTENCE})
+    assert filled.context["form"]["sentence"].value() == SENTENCE
     former_challenges = dict(task.config.challenges)
-    made = client.post(address, {"name": "food", "sentence": "Try one about: soup."})
+    made = client.post(address, {"name": "food", "sentence": SENTENCE})
     assert made.headers["Location"] == PAGE
     task = Task.objects.get(pk=task.pk)
-    assert task.config.challenges == {"food": "Try one about: soup.", **former_challenges}
-    again = client.post(address, {"name": "food", "sentence": "Try one about: tea."})
+    assert task.config.challenges == {"food": SENTENCE, **former_challenges}
+    again = client.post(address, {"name": "food", "sentence": "Another one"})
     assert (again.status_code, {*again.context["form"].errors}) == (422, {"name"})
     refused = client.post(address, {"name": "No name", "sentence": ""})
     assert {*refused.context["form"].errors} == {"name", "sentence"}
@@ -118,7 +119,7 @@ def test_a_configuration_in_one_line_keeps_what_was_typed(round, client):
     in_one_line = json.dumps(read_yaml(task.config_text).data)
     Task.objects.filter(pk=task.pk).update(config_text=in_one_line)
     address = reverse("own-failures:challenge", args=[task.code])
-    refused = client.post(address, {"name": "food", "sentence": "Try one about: soup."})
+    refused = client.post(address, {"name": "food", "sentence": SENTENCE})
     assert refused.status_code == 422
-    assert refused.context["form"]["sentence"].value() == "Try one about: soup."
+    assert refused.context["form"]["sentence"].value() == SENTENCE
     assert refused.context["form"].non_field_errors()

@@ -42,6 +42,7 @@ class Archive:
 
     def __init__(self, strategies: Sequence[str], topics: Sequence[str], rng: Random) -> None:
         self._cells = [Cell(*pair) for pair in product(strategies, topics or ("",))]
+        # Else every run would begin with the same strategy.
         rng.shuffle(self._cells)
         self._visits: Counter[Cell] = Counter()
         self._finds: list[tuple[str, Cell, str]] = []
@@ -49,6 +50,7 @@ class Archive:
 
     def choose_cell(self) -> Cell:
         """Return the next cell: without a find before others, then the least visited one."""
+        # One find in each cell teaches more than many in one.
         filled_cells = {cell for _label, cell, _text in self._finds}
         cell = min(self._cells, key=lambda one: (one in filled_cells, self._visits[one]))
         self._visits[cell] += 1
@@ -75,17 +77,13 @@ class Archive:
 
         Those of the same label come first, and of these the ones of the same strategy.
         """
+        # The sort is stable, so the latest stay first among equals.
         latest_finds = self._finds[::-1]
         ranked_finds = sorted(
             latest_finds,
             key=lambda find: (find[0] != label, find[1].strategy != cell.strategy),
         )
         return [f"{found_label}: {text}" for found_label, _cell, text in ranked_finds[:MAX_SHOWN]]
-
-    @property
-    def filled_count(self) -> int:
-        """Return the number of cells with a find."""
-        return len({cell for _label, cell, _text in self._finds})
 
 
 def clean_reply(text: str) -> str:

@@ -31,8 +31,11 @@ def compute_novelty(
         if not keys:
             novelty[row["pk"]] = None
             continue
-        earlier_texts = [earlier for key in keys for earlier in grams_by_key[key]]
-        likeness = max((compute_overlap(grams, earlier) for earlier in earlier_texts), default=0.0)
+        likeness = 0.0
+        for key in keys:
+            # Only texts that share a key can be near copies, so few are compared.
+            for earlier_grams in grams_by_key[key]:
+                likeness = max(likeness, compute_overlap(grams, earlier_grams))
         novelty[row["pk"]] = score_novelty(likeness)
         for key in keys:
             grams_by_key[key].append(grams)
