@@ -311,6 +311,13 @@ class Battle(models.Model):
         """Return the names of the sides, in the order of the page."""
         return [*SIDES, *(extra_side.side for extra_side in self.extra_sides.all())]
 
+    @property
+    def ranked_names(self) -> list[tuple[int, str]]:
+        """Return the place and the name of each model, best first; empty without a ranking."""
+        ranking = self.ranking or {}
+        places = [(ranking[side], self.get_contestant(side).name) for side in ranking]
+        return sorted(places)
+
     def get_contestant(self, side: str) -> Contestant:
         """Return the model on a side. A gold pair has none."""
         for extra_side in self.extra_sides.all() if side not in SIDES else ():

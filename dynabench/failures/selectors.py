@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db.models import Q
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from annotation.models import Example, TargetOutput
 from annotation.rules.near_duplicates import get_written_text
 from core.data.adaptive_cache import read_or_count
+from core.numbers import format_p
 from core.text.words import split_words
 from dynabench.failures.rules.records import Slice, SliceSearch, Try
 from tasks.config.schema import TaskConfig
@@ -29,10 +32,15 @@ class ShownError(NamedTuple):
 
 
 class ShownSlice(NamedTuple):
-    """A slice with its most typical errors."""
+    """A slice with its most typical errors, and the challenge that asks writers for more.
+
+    challenge: a sentence in the task's language; "" for a declared value. p_text: the p-value.
+    """
 
     slice: Slice
     errors: list[ShownError]
+    challenge: str
+    p_text: str
 
 
 class WeakSpots(NamedTuple):
@@ -64,11 +72,17 @@ def find_weak_spots(task: Task, model: TargetModel) -> WeakSpots:
     texts = {}
     for pk, uuid, inputs in examples.exclude(digest="").values_list("pk", "uuid", "inputs"):
         texts[pk] = ShownError(uuid, get_written_text(task.config, inputs))
-    return WeakSpots(search, [ShownSlice(one, _select_shown(one, texts)) for one in search.slices])
+    return WeakSpots(search, [_describe_slice(task, one, texts) for one in search.slices])
 
 
-def _select_shown(one: Slice, texts: Mapping[Any, ShownError]) -> list[ShownError]:
-    return [texts[pk] for pk in one.examples[:MAX_EXAMPLES_SHOWN] if pk in texts]
+def _describe_slice(task: Task, one: Slice, texts: Mapping[Any, ShownError]) -> ShownSlice:
+    errors = [texts[pk] for pk in one.examples[:MAX_EXAMPLES_SHOWN] if pk in texts]
+    challenge = ""
+    if one.words:
+        # Writers read it beside the task's texts, whatever language its owner reads.
+        with translation.override(task.config.language):
+            challenge = _("Try one about: %(words)s.") % {"words": ", ".join(one.words)}
+    return ShownSlice(one, errors, challenge, format_p(one.p_value))
 
 
 def _search(task: Task, model: TargetModel) -> SliceSearch:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext
@@ -25,7 +26,7 @@ from leaderboard.arena.battles import owner_services as services
 from leaderboard.arena.battles.forms import MAX_PROMPT_CHARS
 from leaderboard.arena.battles.selectors import count_arena
 from leaderboard.arena.battles.voters import list_voters
-from leaderboard.models import Battle
+from leaderboard.models import Battle, Turn
 from tasks.access import find_task
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, can_review
@@ -225,7 +226,12 @@ def show_arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
     released_battles = (
         Battle.objects.filter(task=task, release=Battle.Release.RELEASED)
         .select_related("left", "right")
-        .prefetch_related("turns__replies", "extra_sides__contestant")
+        .prefetch_related(
+            # As in the download: a turn that failed is no part of what is published.
+            Prefetch("turns", Turn.objects.filter(state=Turn.State.DONE)),
+            "turns__replies",
+            "extra_sides__contestant",
+        )
         .order_by("-pk")
     )
     values = {

@@ -94,9 +94,12 @@ def _render_page(
         initial_goal = {"amount": game.goal}
     # Work in sensitive tasks counts for no week and no badge; who does no other has none next.
     is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
+    own_examples = _list_own_examples(request, annotator, tasks)
+    has_examples = bool(own_examples["rows"]) or own_examples["is_filtered"]
     values = {
-        **_list_own_examples(request, annotator, tasks),
-        "start": [] if tasks else _list_first_tasks(request),
+        **own_examples,
+        # Also for people who have only judged so far.
+        "start": [] if has_examples else _list_first_tasks(request),
         "has_begun": bool(tasks),
         "news": list_decided_examples(annotator, _find_last_visit(request)),
         "today": summarise_today(annotator, {line.task.pk: line.points for line in judged_tasks}),

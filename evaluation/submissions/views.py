@@ -41,7 +41,7 @@ from evaluation.submissions.teams.selectors import find_teams
 from evaluation.test_sets.selectors import select_open_versions
 from tasks.access import find_task
 from tasks.models import Task
-from tasks.permissions import can_edit, can_submit
+from tasks.permissions import cache_roles, can_edit, can_submit
 
 if TYPE_CHECKING:
     from evaluation.runs.chat.estimate import Estimate
@@ -179,6 +179,8 @@ def list_own_submissions(request: HttpRequest) -> HttpResponse:
     """Show all submissions of the user, newest first."""
     page = list_page(request, find_person_submissions(get_person(request)))
     rows = []
+    # One query for all: whether a task of the list may still be submitted to.
+    cache_roles(request.user, [submission.task for submission in page])
     for submission in page:
         rows.append((submission, describe_progress(submission, submission.runs.all())))
     return render(request, "evaluation/my_models.html", {"page": page, "rows": rows})

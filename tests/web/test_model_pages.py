@@ -461,6 +461,13 @@ def test_an_embargo_is_kept_on_the_page_and_told_to_nobody_else(as_alice, client
 def test_my_models_lists_mine_only(as_alice, bob, task, model):
     submission_of(task, bob, state=State.FAILED)
     page = as_alice.get("/me/models/")
+    assert f"/t/{task.code}/submit/" in page.text
+    task.is_visible = False
+    task.save()
+    # Whoever may no longer see the task isn't sent there.
+    assert f"/t/{task.code}/submit/" not in as_alice.get("/me/models/").text
+    task.is_visible = True
+    task.save()
     ((listed, progress),) = page.context["rows"]
     assert (listed, progress.phase) == (model, "scored")
     assert page.text.count("/m/") == 1

@@ -2,6 +2,8 @@
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+from uuid import uuid4
+
 import pytest
 from django.utils import timezone
 
@@ -149,10 +151,18 @@ def test_published_conversations_are_listed_and_private_ones_are_not(owner, task
     services.give_consent(voter=voter, task=task, agrees=True)
     fight(task, voter, "left", prompt="What is a fjord?")
     fight(task, get_annotator(UserFactory()), "right", prompt="Private words")
+    now = timezone.now()
     page = owner.get("/own/duel/arena/conversations/")
     (battle,) = page.context["released"].rows
     assert battle.release == Battle.Release.RELEASED
     assert "Private words" not in page.text
+    battle.turns.create(
+        number=9, key=uuid4(), prompt="Nobody answered", state="failed", asked_at=now
+    )
+    assert "Nobody answered" not in owner.get("/own/duel/arena/conversations/").text
+    Battle.objects.update(winner="ranked", ranking={"left": 2, "right": 1})
+    ranked = owner.get("/own/duel/arena/conversations/").context["released"].rows[0]
+    assert ranked.ranked_names == [(1, ranked.right.name), (2, ranked.left.name)]
     Battle.objects.update(release=Battle.Release.WITHHELD)
     assert 'id="none-released"' in owner.get("/own/duel/arena/conversations/").text
 

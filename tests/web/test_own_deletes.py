@@ -82,7 +82,10 @@ def test_an_editor_gives_the_task_a_generator_and_takes_it_away(as_, nli):
     editor.post(url, {**form, "secret": "s3cret"})
     editor.post(url, form)
     assert get_secret(Generator.objects.get()) == "s3cret"
-    assert "s3cret" not in editor.get(url).text
+    page = editor.get(url)
+    assert "s3cret" not in page.text
+    # Every field of the form is on the page, so that the key can be changed and deleted there.
+    assert all(f'name="{one.html_name}"' in page.text for one in page.context["form"])
     editor.post(url, {**form, "name": "other", "url": "https://new.test/v1"})
     made.refresh_from_db()
     assert get_secret(made) is None

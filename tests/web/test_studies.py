@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
 from core.accounts.counting import find_counted_person
 from core.accounts.models import PersonAccount
@@ -345,6 +346,10 @@ def test_only_owners_of_all_arms_see_a_study(frozen):
     with pytest.raises((Refused, Invalid)):
         services.make_study(task=study.task, actor=owner_of_one, plan_text=plan)
     assert Study.objects.count() == 1
+    page = sign_in(owner_of_one).post("/own/alone/studies/new/", {"plan_text": plan})
+    # A refusal that belongs to no field is shown, too.
+    (reason,) = page.context["form"].non_field_errors() or page.context["form"].errors["plan_text"]
+    assert (page.status_code, escape(reason) in page.text) == (422, True)
 
 
 def test_an_owner_plans_and_freezes_on_pages():

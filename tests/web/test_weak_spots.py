@@ -5,6 +5,7 @@ import json
 import pytest
 from django.core.cache import cache
 from django.urls import reverse
+from django.utils import translation
 
 from annotation.models import Example
 from dynabench.failures.selectors import list_tries
@@ -37,6 +38,14 @@ def test_the_page_shows_the_weak_subject_with_errors_of_it(round, client):
     stored_ids = Example.objects.filter(outcome="fooled").values_list("uuid", flat=True)
     assert {error.uuid for error in shown.errors} <= set(stored_ids)
     assert len(shown.errors) == 3
+
+
+def test_a_challenge_is_in_the_language_of_the_task(round, client):
+    write_against_target(round)
+    found = client.get(PAGE, headers={"accept-language": "de"}).context["found"].slices[0]
+    with translation.override("en"):
+        sentence = translation.gettext("Try one about: %(words)s.")
+    assert found.challenge == sentence % {"words": ", ".join(found.slice.words)}
 
 
 def test_the_api_says_the_same(round, client):

@@ -192,6 +192,8 @@ def test_fields_move_by_arrows_and_by_dragging_and_stay_where_they_cannot_go(as_
         steps.post("fields/change/", do=wrong)
         assert order() == [["b", "a"], ["c"]]
     steps.post("fields/change/", do="remove:context:0")
+    part = as_ada.get(f"{steps.url}fields/", headers={"hx-request": "true"})
+    assert 'id="fields-part"' in part.text
     assert order() == [["a"], ["c"]]
 
 

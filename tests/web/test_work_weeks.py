@@ -19,6 +19,14 @@ def test_the_best_week_is_the_title():
     assert describe_best_week([0, 1]) == "Best week: 1 try"
 
 
+def test_whoever_has_only_judged_gets_tasks_to_begin_with(as_alice, alice, bob, nli):
+    example = write(nli, bob)
+    Validation.objects.create(example=example, validator=get_annotator(alice), label="neutral")
+    assert [card.task for card in as_alice.get("/me/").context["start"]] == [nli.task]
+    write(nli, alice, 1)
+    assert as_alice.get("/me/").context["start"] == []
+
+
 def test_each_try_is_in_one_part_of_its_week(as_alice, alice, nli):
     judges = [get_annotator(UserFactory()) for _ in range(3)]
     for number, label in enumerate(("neutral", "neutral", "entailment", "neutral")):

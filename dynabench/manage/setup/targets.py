@@ -75,7 +75,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
         validators=[SECRET_VALIDATOR],
         help_text=gettext_lazy(
             "Sent as a bearer token over https and stored encrypted. Enter it again if you "
-            "change the URL, adapter or options."
+            "change the URL, protocol or options."
         ),
     )
     forget_secret = forms.BooleanField(

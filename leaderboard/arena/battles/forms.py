@@ -29,7 +29,7 @@ class MessageForm(forms.Form):
     prompt = forms.CharField(
         max_length=MAX_PROMPT_CHARS,
         label=_("Your message"),
-        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto"}),
+        widget=forms.Textarea(attrs={"rows": 3, "dir": "auto", "placeholder": " "}),
     )
 
     def clean_prompt(self) -> str:
