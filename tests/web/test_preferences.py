@@ -59,31 +59,84 @@ def test_kto_has_each_side_that_is_wanted_or_not(client, battles):
     }
 
 
+def test_ties_are_named_with_both_sides(client, battles):
+    by_id = {row["id"]: row for row in rows(client, "ties")}
+    assert {battle: row["winner"] for battle, row in by_id.items()} == {
+        battles["tie"]: "tie",
+        battles["both_bad"]: "both_bad",
+    }
+    for row in by_id.values():
+        battle = Battle.objects.get(uuid=row["id"])
+        assert row["prompt"] == [{"role": "user", "content": "Hello"}]
+        assert row["models"] == [battle.get_contestant(side).name for side in ("left", "right")]
+        said = {"m1": "One.", "m2": "Two."}
+        assert row["completions"] == [
+            [{"role": "assistant", "content": said[model]}] for model in row["models"]
+        ]
+
+
 def test_without_consent_nothing_leaves(client, task, voter, battles):
     services.give_consent(voter=voter, task=task, agrees=False)
-    assert rows(client, "dpo") == rows(client, "kto") == []
+    assert rows(client, "dpo") == rows(client, "kto") == rows(client, "ties") == []
+
+
+def test_a_battle_in_which_a_model_named_itself_is_no_training_data(client, battles):
+    """Its vote doesn't count in the ranking either."""
+    named = [battles[winner] for winner in ("left", "tie", "both_bad")]
+    Battle.objects.filter(uuid__in=named).update(names_itself=True)
+    assert {row["id"] for row in rows(client, "dpo")} == {battles["right"], battles["long"]}
+    wanted = {row["id"].rpartition("-")[0] for row in rows(client, "kto")}
+    assert wanted == {battles["right"], battles["long"]}
+    assert rows(client, "ties") == []
 
 
 def test_no_other_format_is_known(client, task):
     assert client.get(URL, {"format": "csv"}).status_code == 400
 
 
-@pytest.mark.parametrize("format", ["dpo", "kto"])
-def test_trl_reads_the_files_that_datasets_loads(client, battles, tmp_path, format):
+def load_rows(client, folder, format):
+    """Return the file of a format as `datasets` loads it."""
     from datasets import load_dataset
+
+    file = folder / f"{format}.jsonl"
+    file.write_bytes(client.get(URL, {"format": format}).getvalue())
+    return load_dataset("json", data_files=str(file), cache_dir=str(folder / "cache"))["train"]
+
+
+def list_labelled_answers(loaded):
+    """Return prompts, completions and labels in an order that doesn't depend on the file."""
+    columns = ("prompt", "completion", "label")
+    return sorted(json.dumps([row[name] for name in columns]) for row in loaded)
+
+
+def test_trl_reads_the_pairs_that_datasets_loads(client, battles, tmp_path):
     from trl.data_utils import extract_prompt, is_conversational, unpair_preference_dataset
 
-    file = tmp_path / f"{format}.jsonl"
-    file.write_bytes(client.get(URL, {"format": format}).getvalue())
-    loaded = load_dataset("json", data_files=str(file), cache_dir=str(tmp_path / "cache"))["train"]
-    assert is_conversational(loaded[0])
-    if format == "dpo":
-        # TRL makes the same unwanted and wanted answers of our pairs as we do.
-        unpaired = unpair_preference_dataset(
-            loaded.select_columns(["prompt", "chosen", "rejected"])
-        )
-        assert unpaired.column_names == ["prompt", "completion", "label"]
-        assert sum(unpaired["label"]) == len(loaded)
-        # And it finds our prompt where a conversation has no prompt of its own.
-        whole = {name: loaded[0]["prompt"] + loaded[0][name] for name in ("chosen", "rejected")}
-        assert extract_prompt(whole)["prompt"] == loaded[0]["prompt"]
+    loaded = load_rows(client, tmp_path, "dpo")
+    assert all(is_conversational(row) for row in loaded)
+    # TRL makes the same unwanted and wanted answers of our pairs as we do.
+    unpaired = unpair_preference_dataset(loaded.select_columns(["prompt", "chosen", "rejected"]))
+    assert unpaired.column_names == ["prompt", "completion", "label"]
+    kto = load_rows(client, tmp_path, "kto")
+    decided = kto.filter(lambda row: not row["id"].startswith(battles["both_bad"]))
+    assert len(decided) == 2 * len(loaded)
+    assert list_labelled_answers(decided) == list_labelled_answers(unpaired)
+    # And it finds our prompt where a conversation has no prompt of its own.
+    whole = {name: loaded[0]["prompt"] + loaded[0][name] for name in ("chosen", "rejected")}
+    assert extract_prompt(whole)["prompt"] == loaded[0]["prompt"]
+
+
+def test_trl_reads_the_labelled_answers_that_datasets_loads(client, battles, tmp_path):
+    from datasets import Value
+    from trl.data_utils import is_conversational
+
+    loaded = load_rows(client, tmp_path, "kto")
+    assert loaded.column_names == ["id", "prompt", "completion", "label", "model"]
+    assert loaded.features["label"] == Value("bool")
+    assert all(is_conversational(row) for row in loaded)
+
+
+def test_datasets_loads_ties(client, battles, tmp_path):
+    loaded = load_rows(client, tmp_path, "ties")
+    assert set(loaded["winner"]) == {"tie", "both_bad"}
+    assert [len(row) for row in loaded["completions"]] == [2, 2]

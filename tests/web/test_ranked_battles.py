@@ -162,7 +162,7 @@ def test_a_model_that_names_itself_ends_the_blindness_of_all(task, voter):
     assert not Comparison.objects.exists()
 
 
-def test_conversations_and_preferences_include_rankings(task, voter, client):
+def test_conversations_and_preferences_include_rankings(task, voter, client, tmp_path):
     order = {"m1": 2, "m2": 1, "m3": 2, "m4": 3}
     Contestant.objects.filter(name="m4").update(is_live=False)
     battle = rank(task, voter, order)
@@ -184,6 +184,28 @@ def test_conversations_and_preferences_include_rankings(task, voter, client):
         assert one["rejected"][-1]["content"] == ANSWERS[one["rejected_model"]]
     assert len({one["id"] for one in pairs}) == 2
     assert ok(client.get(EXPORT, {"format": "kto"})).getvalue() == b""
+    ties = ok(client.get(EXPORT, {"format": "ties"})).getvalue().splitlines()
+    (tie,) = [json.loads(line) for line in ties]
+    assert (set(tie["models"]), tie["winner"]) == ({"m1", "m3"}, "tie")
+    said = [completion[-1]["content"] for completion in tie["completions"]]
+    assert said == [ANSWERS[name] for name in tie["models"]]
+    check_with_trl(dpo, tmp_path)
+
+
+def check_with_trl(lines, folder):
+    """Assert that TRL reads the pairs of rankings as it reads those of two answers."""
+    from datasets import load_dataset
+    from trl.data_utils import is_conversational, unpair_preference_dataset
+
+    file = folder / "dpo.jsonl"
+    file.write_bytes(b"\n".join(lines))
+    loaded = load_dataset("json", data_files=str(file), cache_dir=str(folder / "cache"))["train"]
+    assert all(is_conversational(row) for row in loaded)
+    unpaired = unpair_preference_dataset(loaded.select_columns(["prompt", "chosen", "rejected"]))
+    assert unpaired.column_names == ["prompt", "completion", "label"]
+    said = {row["completion"][-1]["content"]: row["label"] for row in unpaired}
+    # The winner's answer is wanted in each of its pairs, the others' in none.
+    assert said == {ANSWERS["m2"]: True, ANSWERS["m1"]: False, ANSWERS["m3"]: False}
 
 
 def test_a_person_gets_their_rankings(task, voter):
