@@ -17,9 +17,11 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import Markup, render_value
 from tasks.models import Task
 from validation.consensus.steps import read_step_labels
+from validation.decisions.consensus_rows import get_policy
 from validation.decisions.replay import ExampleStatus
 from validation.judging.wording import describe_verdict
 from validation.models import Choice, Consensus, Gold, Validation
+from validation.statistics.steps import describe_steps
 
 MAX_TITLE_CHARS = 80
 """The maximum length of the text that heads an example's page."""
@@ -78,7 +80,7 @@ class VoteDetails:
 def build_case_file(task: Task, example: Example) -> dict[str, Any]:
     """Return the template's values with everything about one example.
 
-    Makes five queries, six if it has criteria.
+    Makes five queries, six if it has criteria, seven if people judge its steps, too.
     """
     config = task.config
     # In the order in which they were cast.
@@ -101,12 +103,25 @@ def build_case_file(task: Task, example: Example) -> dict[str, Any]:
         "answers": _list_target_answers(config, example),
         "votes": [_describe_vote(config, vote, example) for vote in votes],
         **build_criteria_values(example, votes, consensus),
+        "steps": _list_judged_steps(config, example, votes),
         "decisions": decision_rows,
         "standing": current_decision,
         "consensus": consensus,
         "gold": Gold.objects.filter(pk=example.pk).first(),
         "decided": consensus_words,
     }
+
+
+def _list_judged_steps(
+    config: TaskConfig, example: Example, votes: Sequence[Validation]
+) -> list[dict[str, Any]]:
+    """Return what the votes decide about each step, as `describe_steps` does; empty if none."""
+    if config.validation.steps is None:
+        return []
+    # Who flags an example or can't tell says nothing of its steps.
+    given = [labels for vote in votes if (labels := read_step_labels(vote.metadata))]
+    described = describe_steps(config, example, given, get_policy(example.round))
+    return list(described["steps"])
 
 
 def _build_title(task: Task, example: Example) -> str:

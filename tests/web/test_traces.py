@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64encode
 from io import StringIO
 
 import pyarrow.parquet as pq
@@ -98,6 +99,16 @@ def test_nothing_is_stored_of_a_file_with_a_wrong_trace(db, tmp_path):
     assert [*Example.objects.values_list("uid", flat=True)] == [TRACE]
 
 
+def test_nothing_is_stored_of_a_file_with_10_000_spans_in_a_trace(db, tmp_path):
+    good = chat([{"role": "user", "content": "Warm?"}], [{"content": "Yes."}])
+    many = [otel(number, number, good) for number in range(1, 10_001)]
+    path = write(tmp_path, batch(otel(1, 1, good, traceId=f"{7:032x}"), *many))
+    with pytest.raises(CommandError, match=rf"span {2001:016x}: .*10,000 spans"):
+        run(path, "opentelemetry", *LABELS)
+    assert not Task.objects.filter(code="agent").exists()
+    assert not Example.objects.exists()
+
+
 def test_whole_traces_are_judged_and_go_back_to_their_ids(agent):
     for client in judges(agent, 2):
         for _ in range(2):
@@ -183,6 +194,15 @@ def test_a_step_without_an_answer_is_named_and_the_others_stay(by_step):
 def test_a_vote_has_an_answer_for_each_step_and_each_is_decided(by_step):
     first, second, third = judges(by_step, 3)
     assert vote(first, **ALL_FINE).status_code == 200
+    # Judging is blind: who judges next sees no choice of the first, and no model's name.
+    page = second.get(JUDGE).text
+    steps = re.findall(r'<input[^>]*name="step-[^>]*>', page)
+    assert len(steps) == 6
+    assert not any("checked" in step for step in steps)
+    example = Example.objects.get()
+    assert example.metadata["models"] == ["m-1"]
+    for hidden in ("m-1", *example.metadata["spans"], Validation.objects.get().validator.pseudonym):
+        assert hidden not in page
     assert vote(second, **{**ALL_FINE, "t4": "bad"}).status_code == 200
     stored = [one.metadata["steps"] for one in Validation.objects.order_by("pk")]
     fine = {"3": "fine", "4": "fine", "5": "fine"}
@@ -197,6 +217,22 @@ def test_a_vote_has_an_answer_for_each_step_and_each_is_decided(by_step):
     numbers = build_task_report(list(by_step.rounds.all()), code="agent")["rounds"][0]
     assert (numbers["steps_judged"], numbers["steps_decided"], numbers["step_votes"]) == (3, 3, 9)
     assert numbers["step_unanimous_share"]["value"] == pytest.approx(2 / 3)
+
+
+def test_a_step_that_fails_is_named_by_its_span_on_the_owners_page(by_step):
+    for client in judges(by_step, 2):
+        vote(client, **{**ALL_FINE, "t4": "bad"})
+    owner = UserFactory()
+    TaskMember.objects.create(task=by_step, user=owner, role="owner")
+    example = Example.objects.get()
+    page = signed_in(owner).get(f"/own/agent/review/{example.uuid}/").text
+    rows = re.findall(r'<tr data-step="(\d+)">(.*?)</tr>', page, re.DOTALL)
+    assert [number for number, _ in rows] == ["3", "4", "5"]
+    for number, row in rows:
+        assert f"<code>{example.metadata['spans'][int(number) - 1]}</code>" in row
+        label = "bad" if number == "4" else "fine"
+        assert f"{label}: 2" in row
+        assert f"<td>{label}</td>" in row
 
 
 def test_who_cannot_tell_or_flags_answers_about_no_step(by_step):
@@ -238,6 +274,29 @@ def test_steps_go_back_under_the_ids_of_their_spans(by_step):
     (record,) = exported(by_step, "atif")
     assert [(step["turn"], step["label"]) for step in record["steps"]] == [
         (3, "fine"), (4, "fine"), (5, "fine")]  # fmt: skip
+
+
+def test_a_collector_reads_the_votes(by_step):
+    """OpenTelemetry's own message takes each field, and a key that it doesn't know is an error."""
+    json_format = pytest.importorskip("google.protobuf.json_format")
+    service = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
+    for client in judges(by_step, 2):
+        vote(client, **ALL_FINE)
+    (line,) = exported(by_step, "opentelemetry")
+    logs = line["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    written = [(log["traceId"], log.get("spanId", "")) for log in logs]
+    # OTLP has ids in hexadecimal, and protobuf's JSON has bytes in base64.
+    for log in logs:
+        for key in {"traceId", "spanId"} & log.keys():
+            log[key] = b64encode(bytes.fromhex(log[key])).decode()
+    request = json_format.ParseDict(line, service.ExportLogsServiceRequest())
+    records = request.resource_logs[0].scope_logs[0].log_records
+    assert [(one.trace_id.hex(), one.span_id.hex()) for one in records] == written
+    assert {one.event_name for one in records} == {"gen_ai.evaluation.result"}
+    # The whole, then three steps, each with its decision and two votes.
+    assert len(records) == 12
+    example = Example.objects.get()
+    assert {one.span_id.hex() for one in records} == {"", *example.metadata["spans"][2:]}
 
 
 def test_votes_with_steps_come_back_with_an_export(by_step, tmp_path):
