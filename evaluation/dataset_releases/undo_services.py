@@ -20,6 +20,7 @@ from evaluation.models import (
     EvaluationRun,
     EvaluationSet,
     EvaluationSetVersion,
+    Publication,
     Submission,
     TrainingRun,
 )
@@ -166,7 +167,8 @@ def undo_release(*, round: Round, actor: User | None) -> Round:
     1. Lock the task, so that no training starts. Lock its rounds, so that none opens. Lock the
        dataset, so that nobody downloads it.
     2. Check that nothing makes the release final.
-    3. Delete the sets made from it and its rows. Delete its files after the commit.
+    3. Delete the sets made from it and its rows, and publications that failed before a file left
+       the site. Delete its files after the commit.
     4. Close the round again.
 
     Raises UndoRefused, which lists all reasons why the release is final.
@@ -186,6 +188,8 @@ def undo_release(*, round: Round, actor: User | None) -> Round:
         raise UndoRefused(gettext("This release is final. %(reasons)s") % {"reasons": reason_texts})
     file_names = [str(file.file.name) for file in dataset.files.all()] + _delete_sets(dataset)
     log(actor, "dataset.undone", dataset, rows=dataset.numbers.get("rows"))
+    # They are protected, because those that have sent files must stay known.
+    Publication.objects.filter(dataset__round=locked_round).delete()
     locked_round.datasets.all().delete()
     # A rollback would restore the rows, but not the files.
     transaction.on_commit(partial(_delete_files, file_names))

@@ -38,11 +38,11 @@ class _Hub(BaseHTTPRequestHandler):
                 for one in json.loads(data)["files"]
             ]
             return self.answer(200, {"files": files})
+        if {"tag": hub.tags_fail, "commit": hub.fails}[action]:
+            return self.answer(500, {"error": "Internal error"})
         if action == "tag":
             repository["tags"].append(json.loads(data)["tag"])
             return self.answer(200, {})
-        if hub.fails:
-            return self.answer(500, {"error": "Internal error"})
         files = {}
         for line in map(json.loads, data.splitlines()):
             if line["key"] == "file":
@@ -65,14 +65,17 @@ class _Hub(BaseHTTPRequestHandler):
 
 
 class HubServer(ThreadingHTTPServer):
-    """repositories: files, tags and the number of commits, by name. fails: no commit succeeds."""
+    """repositories: files, tags and the number of commits, by name. fails: no commit succeeds.
+
+    tags_fail: no tag succeeds, although its commit does.
+    """
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Hub)
         self.url, self.token = f"http://127.0.0.1:{self.server_port}", "hf_token"
-        self.repositories, self.fails = {}, False
+        self.repositories, self.fails, self.tags_fail = {}, False, False
 
 
 @contextmanager

@@ -36,10 +36,15 @@ class _Zenodo(BaseHTTPRequestHandler):
             errors = [{"field": "metadata.title", "message": "Missing data for required field."}]
             return self.answer(400, {"message": "Validation error.", "errors": errors})
         record["submitted"] = True
+        if site.drops_answer:
+            self.close_connection = True
+            return
         return self.answer(202, site.describe(parts[3]))
 
     def do_GET(self):
-        if self.is_known():
+        if self.server.is_down:
+            self.answer(500, {"message": "Internal server error"})
+        elif self.is_known():
             record = self.path.rpartition("/")[2]
             known = record in self.server.records
             self.answer(200, self.server.describe(record)) if known else self.answer(404, {})
@@ -102,6 +107,8 @@ class ZenodoServer(ThreadingHTTPServer):
     """records: files, metadata and whether it is submitted, by id. uploads: names, as they came.
 
     fails_at: the number of the upload that gets a 500. damages: the file that loses a byte.
+    drops_answer: a record is published, but the connection ends before the answer. is_down: each
+    GET gets a 500.
     """
 
     daemon_threads = True
@@ -111,6 +118,7 @@ class ZenodoServer(ThreadingHTTPServer):
         self.url, self.token = f"http://127.0.0.1:{self.server_port}", "zenodo-token"
         self.records, self.drafts_of, self.uploads = {}, {}, []
         self.fails_at, self.damages = 0, ""
+        self.drops_answer = self.is_down = False
 
     def add(self, files):
         record = str(7_000_000 + len(self.records))

@@ -226,7 +226,7 @@ def test_what_cannot_be_exported_is_refused(task, models, tmp_path):
 
 
 def test_the_hubs_own_library_reads_what_a_models_repository_gets(models, task, tmp_path):
-    from huggingface_hub import parse_eval_result_entries
+    from huggingface_hub import ModelCard, parse_eval_result_entries
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
     EvaluationSet.objects.update(source="round", round=task.rounds.get())
@@ -237,11 +237,14 @@ def test_the_hubs_own_library_reads_what_a_models_repository_gets(models, task, 
     (entry,) = parse_eval_result_entries(yaml.safe_load(text))
     assert (entry.dataset_id, entry.task_id) == ("lab/nli-round1", "dynabench_nli_r1")
     assert entry.value == row["sets"]["round-1"]["accuracy"]["value"]
-    index = yaml.safe_load((folder / "model-index.yml").read_text())["model-index"]
-    name, results = model_index_to_eval_results(index)
+    index_text = (folder / "model-index.yml").read_text()
+    name, results = model_index_to_eval_results(yaml.safe_load(index_text)["model-index"])
     assert name == "Known one"
     found = {result.metric_type: result.metric_value for result in results}
     assert found["accuracy"] == entry.value
+    # Pasted into a card, as the docs say.
+    card = ModelCard(f"---\nlicense: mit\n{index_text}---\n# Known one\n")
+    assert card.data.eval_results == results
     assert {path.name for path in tmp_path.iterdir()} == {"lab"}  # nothing of the anonymous one
     assert not (tmp_path / "lab/secret-model").exists()
 

@@ -18,6 +18,7 @@ from core.errors import Refused
 from evaluation.dataset_releases.publishing import services
 from evaluation.dataset_releases.publishing.services import claim_publication
 from evaluation.dataset_releases.publishing.zenodo import Zenodo
+from evaluation.dataset_releases.undo_services import UndoRefused, undo_release
 from evaluation.models import Publication
 from tasks.models import Task
 from tests.support.hub_uploads import hub_server
@@ -101,6 +102,33 @@ def test_a_zenodo_that_fails_at_the_third_file_publishes_nothing_and_is_resumed(
     # What had arrived was not sent again.
     assert len(zenodo.uploads) == len(digests_of(dataset)) + 1
     assert Publication.objects.get().doi == doi
+
+
+def test_a_lost_answer_to_the_last_step_is_not_called_unpublished(closed, zenodo):
+    released(closed)
+    zenodo.drops_answer = True
+    with pytest.raises(CommandError, match="may be published"):
+        publish()
+    [record] = zenodo.records.values()
+    assert record["submitted"]
+    # The next attempt knows no more until Zenodo has answered.
+    zenodo.is_down = True
+    with pytest.raises(CommandError, match="may be published"):
+        publish()
+    zenodo.drops_answer = zenodo.is_down = False
+    uploads = len(zenodo.uploads)
+    publish()
+    assert (len(zenodo.uploads), len(zenodo.records)) == (uploads, 1)
+    assert Publication.objects.get().published_at is not None
+
+
+def test_a_refused_last_step_is_called_unpublished(closed, zenodo, monkeypatch):
+    released(closed)
+    monkeypatch.setattr(Zenodo, "describe", lambda self, draft, metadata: None)
+    with pytest.raises(CommandError, match="Nothing is published"):
+        publish()
+    [record] = zenodo.records.values()
+    assert not record["submitted"]
 
 
 def test_a_stop_after_the_last_step_is_noticed(closed, zenodo):
@@ -198,6 +226,32 @@ def test_who_was_silent_for_too_long_publishes_nothing(closed, zenodo):
 
 
 @pytest.mark.parametrize("to", ["zenodo", "hub"])
+def test_a_release_is_final_once_its_files_leave(closed, zenodo, hub, settings, to):
+    released(closed)
+    options = {"repository": "lab/nli"} if to == "hub" else {}
+    name = "HUB_TOKEN" if to == "hub" else "ZENODO_TOKEN"
+    token = getattr(settings, name)
+    setattr(settings, name, "wrong")
+    with pytest.raises(CommandError):
+        publish(to, **options)
+    undo_release(round=closed, actor=None)
+    setattr(settings, name, token)
+    dataset = released(closed)
+    zenodo.fails_at, hub.fails = 1, True
+    with pytest.raises(CommandError):
+        publish(to, **options)
+    with pytest.raises(UndoRefused):
+        undo_release(round=dataset.round, actor=None)
+
+
+def test_an_undone_release_is_not_published(closed, zenodo):
+    dataset = released(closed)
+    undo_release(round=closed, actor=None)
+    with pytest.raises(Refused):
+        claim_publication(dataset, Publication.Place.ZENODO)
+
+
+@pytest.mark.parametrize("to", ["zenodo", "hub"])
 def test_what_cannot_be_published_is_refused(closed, zenodo, hub, settings, to, monkeypatch):
     released(closed)
     options = {"repository": "lab/nli"} if to == "hub" else {}
@@ -239,6 +293,28 @@ def test_a_hub_that_fails_leaves_no_half_release(closed, hub):
     hub.fails = False
     publish("hub", repository="lab/nli-round1")
     assert Publication.objects.get().published_at is not None
+
+
+def test_a_hub_that_sets_no_tag_has_the_files_and_is_resumed(closed, hub):
+    dataset = released(closed)
+    hub.tags_fail = True
+    with pytest.raises(CommandError, match="without the tag v1"):
+        publish("hub", repository="lab/nli-round1")
+    repository = hub.repositories["lab/nli-round1"]
+    assert repository["files"].keys() == digests_of(dataset).keys()
+    publication = Publication.objects.get()
+    assert (publication.published_at, publication.leased_until) == (None, None)
+    hub.tags_fail = False
+    publish("hub", repository="lab/nli-round1")
+    assert repository["tags"] == ["v1"]
+    assert Publication.objects.get().published_at is not None
+
+
+def test_a_hub_that_is_not_there_is_named(closed, hub, settings):
+    released(closed)
+    settings.HUB_ENDPOINT = "http://127.0.0.1:9"
+    with pytest.raises(CommandError, match="did not answer"):
+        publish("hub", repository="lab/nli-round1")
 
 
 @pytest.mark.parametrize("wrong", [None, "nli", "lab/", "/x", "a/b/c", "-a/../b", "lab/nli round"])

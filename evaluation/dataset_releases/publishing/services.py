@@ -28,8 +28,8 @@ def claim_publication(dataset: Dataset, place: str, repository: str = "") -> Pub
     Raises Refused if another process works on it, if it was published in another repository, or if
     the release was undone. Takes no lock: a conditional update decides between two processes.
     """
-    # From now on, the release is final, as if somebody had downloaded it.
-    if not note_download(dataset):
+    # It does not become final here, because a wrong token must not prevent an undo.
+    if not Dataset.objects.filter(pk=dataset.pk, state=Dataset.State.DONE).exists():
         raise Refused(f"{dataset} was undone.")
     publication, _ = Publication.objects.get_or_create(
         dataset=dataset, place=place, defaults={"repository": repository}
@@ -46,6 +46,15 @@ def claim_publication(dataset: Dataset, place: str, repository: str = "") -> Pub
         raise Refused(f"Another process is publishing {dataset}. Try again in a minute.")
     publication.refresh_from_db()
     return publication
+
+
+def make_final(publication: Publication) -> None:
+    """Make a release final, as a download does. Call it before its first bytes leave.
+
+    Raises Refused if it was undone. Takes no lock, like `note_download`.
+    """
+    if not note_download(publication.dataset):
+        raise Refused(f"{publication.dataset} was undone.")
 
 
 def store_progress(publication: Publication, **columns: str) -> None:

@@ -13,6 +13,7 @@ from evaluation.dataset_releases.publishing.services import (
     end_work,
     finish_publication,
     keep_lease,
+    make_final,
     send_patiently,
 )
 from evaluation.models import Dataset, Publication
@@ -31,10 +32,12 @@ def publish_to_hub(
     """Publish a version in a repository, with the tag `v<version>`; return its publication.
 
     repository: its id, such as lab/nli-round1. It is created if it does not exist. All files come
-    in one commit, so that readers see the former version or this one. Raises Refused, OSError, and
-    HfHubHTTPError or OfflineModeIsEnabled of the hub's library.
+    in one commit, so that readers see the former version or this one. Raises Refused, also if the
+    files have arrived and the tag has not, OSError, HTTPError without an answer,
+    and HfHubHTTPError or OfflineModeIsEnabled of the hub's library.
     """
-    from huggingface_hub import CommitOperationAdd, HfApi  # not in the web process
+    from httpx2 import HTTPError  # of the hub's library, which is not in the web process
+    from huggingface_hub import CommitOperationAdd, HfApi
 
     if not REPOSITORY_PATTERN.fullmatch(repository):
         raise Refused("Write the repository as ORGANISATION/NAME, such as lab/nli-round1.")
@@ -54,10 +57,17 @@ def publish_to_hub(
                 operations,
                 commit_message=f"Version {dataset.version}",
             )
+            make_final(publication)
             send(lambda: commit(repo_type="dataset"))
         # Readers load a version by its tag, even after a later one.
-        tag = partial(hub.create_tag, repository, tag=f"v{dataset.version}", exist_ok=True)
-        send(lambda: tag(repo_type="dataset"))
+        name = f"v{dataset.version}"
+        tag = partial(hub.create_tag, repository, tag=name, exist_ok=True)
+        try:
+            send(lambda: tag(repo_type="dataset"))
+        except (HTTPError, OSError) as error:
+            raise Refused(
+                f"The files are there without the tag {name}: {error}. Run the same command again."
+            ) from error
         finish_publication(publication, url=f"{endpoint.rstrip('/')}/datasets/{repository}")
     except BaseException:
         end_work(publication)

@@ -1,6 +1,7 @@
 """Publish a release on Zenodo, with a DOI. An attempt that stopped is resumed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,12 +16,23 @@ from evaluation.dataset_releases.publishing.services import (
     end_work,
     finish_publication,
     keep_lease,
+    make_final,
     send_patiently,
     store_progress,
 )
-from evaluation.dataset_releases.publishing.zenodo import Draft, Zenodo, compute_md5
+from evaluation.dataset_releases.publishing.zenodo import (
+    Draft,
+    UnknownOutcome,
+    Zenodo,
+    ZenodoError,
+    compute_md5,
+)
 from evaluation.models import Dataset, Publication
 
+GONE_STATUSES = (404, 410)
+"""Zenodo has no such draft. It cannot delete a published record, so there is none."""
+REFUSAL_STATUSES = range(400, 500)
+"""Zenodo did nothing. After a status from 500 on, it may have done what it was asked."""
 KEYWORDS = ("dynamic benchmark", "adversarial", "human-in-the-loop", "dynabench")
 
 
@@ -33,7 +45,8 @@ def publish_to_zenodo(
     2. Upload the files that the draft lacks, and delete those of the former version.
     3. Store the metadata, and publish.
 
-    Nothing is visible at Zenodo before the last step. Raises Refused, ZenodoError, OSError.
+    Nothing is visible at Zenodo before the last step. Raises Refused, OSError, UnknownOutcome if
+    the last step may have been done, and ZenodoError if it was not.
     """
     publication = claim_publication(dataset, Publication.Place.ZENODO)
     if publication.published_at is not None:
@@ -42,12 +55,14 @@ def publish_to_zenodo(
         return publication
     try:
         draft = _open_draft(publication, zenodo)
+        make_final(publication)
         if not draft.is_published:
             with TemporaryDirectory() as scratch:
                 _upload_files(publication, zenodo, draft, Path(scratch), report)
             metadata, finished_draft = _make_metadata(dataset), draft
             send_patiently(publication, lambda: zenodo.describe(finished_draft, metadata))
-            draft = send_patiently(publication, lambda: zenodo.publish(finished_draft))
+            with _notice_unknown_outcome(REFUSAL_STATUSES):
+                draft = send_patiently(publication, lambda: zenodo.publish(finished_draft))
         # Or it was published just before the previous attempt stopped.
         finish_publication(publication, url=draft.url, doi=draft.doi)
     except BaseException:
@@ -57,10 +72,26 @@ def publish_to_zenodo(
     return publication
 
 
+@contextmanager
+def _notice_unknown_outcome(certain_statuses: Container[int]) -> Iterator[None]:
+    """Within the context, raise UnknownOutcome for an error of Zenodo.
+
+    certain_statuses: HTTP statuses of errors that say that nothing is published.
+    """
+    try:
+        yield
+    except ZenodoError as error:
+        if error.status in certain_statuses:
+            raise
+        raise UnknownOutcome(str(error), error.status) from error
+
+
 def _open_draft(publication: Publication, zenodo: Zenodo) -> Draft:
     """Return the draft of an earlier attempt, or a new one, whose id and DOI are stored."""
     if publication.record:
-        return send_patiently(publication, lambda: zenodo.read_draft(publication.record))
+        # An earlier attempt may have published it without hearing of it.
+        with _notice_unknown_outcome(GONE_STATUSES):
+            return send_patiently(publication, lambda: zenodo.read_draft(publication.record))
     former_record = _find_former_record(publication.dataset)
 
     def create() -> Draft:

@@ -24,7 +24,18 @@ STATUS_MESSAGES = {
 
 
 class ZenodoError(Exception):
-    """Raised when Zenodo refuses a request or does not answer. The message says what to do."""
+    """Raised when Zenodo refuses a request or does not answer. The message says what to do.
+
+    status: the HTTP status with which Zenodo refused; None if there was no answer or no known one.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class UnknownOutcome(ZenodoError):
+    """Raised when an error hides whether Zenodo has published a record."""
 
 
 class StoredFile(NamedTuple):
@@ -120,7 +131,8 @@ class Zenodo:
         if response.is_success:
             return _parse_object(response, purpose)
         message = STATUS_MESSAGES.get(response.status_code) or _describe_failure(response)
-        raise ZenodoError(f"Zenodo didn't {purpose} ({response.status_code}). {message}")
+        text = f"Zenodo didn't {purpose} ({response.status_code}). {message}"
+        raise ZenodoError(text, response.status_code)
 
 
 def _parse_object(response: httpx.Response, purpose: str) -> dict[str, Any]:

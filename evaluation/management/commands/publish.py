@@ -12,7 +12,7 @@ from core.web.refusals import raise_as_command_error
 from evaluation.dataset_releases.publishing.files import list_public_files, write_release_file
 from evaluation.dataset_releases.publishing.to_hub import publish_to_hub
 from evaluation.dataset_releases.publishing.to_zenodo import publish_to_zenodo
-from evaluation.dataset_releases.publishing.zenodo import Zenodo, ZenodoError
+from evaluation.dataset_releases.publishing.zenodo import UnknownOutcome, Zenodo, ZenodoError
 from evaluation.models import Dataset, DatasetFile
 from tasks.management.lookups import get_round, get_task
 
@@ -66,6 +66,7 @@ class Command(BaseCommand):
             self.stdout.write("It has no eval.yaml: the task has no prompts, or it is an old one.")
 
     def _publish_to_hub(self, dataset: Dataset, repository: str | None) -> None:
+        from httpx2 import HTTPError
         from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
         if not repository:
@@ -84,6 +85,9 @@ class Command(BaseCommand):
             raise CommandError("HF_HUB_OFFLINE forbids to ask the hub. Unset it.") from error
         except (HfHubHTTPError, OSError) as error:
             raise CommandError(f"{dataset} is not on the hub: {error}. {RESUME_HINT}") from error
+        except HTTPError as error:
+            # If the answer to the commit is lost, the files may be there.
+            raise CommandError(f"The hub did not answer: {error}. {RESUME_HINT}") from error
         self.stdout.write(f"{dataset} is at {publication.url}, tag v{dataset.version}.")
 
     def _publish_to_zenodo(self, dataset: Dataset) -> None:
@@ -94,6 +98,10 @@ class Command(BaseCommand):
         zenodo = Zenodo(settings.ZENODO_URL, settings.ZENODO_TOKEN)
         try:
             publication = publish_to_zenodo(dataset, zenodo, self.stdout.write)
+        except UnknownOutcome as error:
+            raise CommandError(
+                f"{error} It may be published. Run the same command again to find out."
+            ) from error
         except (ZenodoError, OSError) as error:
             raise CommandError(f"{error} Nothing is published yet. {RESUME_HINT}") from error
         self.stdout.write(f"{dataset}: https://doi.org/{publication.doi}")
