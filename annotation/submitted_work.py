@@ -28,10 +28,13 @@ def check_not_submitted(annotator: Annotator, task: Task, done_at: datetime) -> 
 
 
 def check_may_retract(example: Example) -> None:
-    """Check that the author did not submit the example in a study. Raises WorkSubmitted.
+    """Check that it is no decision, and that its author did not submit it in a study.
 
-    Locks the author's places in studies of the task.
+    Locks the author's places in studies of the task. Raises NotAllowed or WorkSubmitted.
     """
+    # Who may take decisions back would keep those about the easy cases.
+    if example.retracted_at is None and example.round.task.config.verdict.type == "decide":
+        raise NotAllowed(_("You can't withdraw a decision."))
     # Retracting twice changes nothing, so it is never refused.
     if example.annotator and example.retracted_at is None:
         check_not_submitted(example.annotator, example.round.task, example.created_at)

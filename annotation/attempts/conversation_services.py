@@ -308,6 +308,16 @@ def save_unsent_turn(*, assignment: Assignment, text: str) -> None:
     idle_conversations.update(said=text[:10_000])
 
 
+def check_answered(assignment: Assignment) -> None:
+    """Check that the model is not answering somebody who decides. Raises StaleForm."""
+    if assignment.round.task.config.verdict.type != "decide":
+        return
+    conversation = Conversation.objects.filter(assignment=assignment).first()
+    # The record would lack the answer that the person may read next.
+    if conversation and conversation.is_asking:
+        raise StaleForm(_("The model is still answering. Decide after its answer."))
+
+
 def find_stored_answer(
     assignment: Assignment, turns: Sequence[Turn], entries: Sequence[RoundTarget]
 ) -> Prediction:

@@ -22,7 +22,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.attempts.conversation_services import add_opening_turns, find_stored_answer
+from annotation.attempts.conversation_services import (
+    add_opening_turns,
+    check_answered,
+    find_stored_answer,
+)
 from annotation.attempts.heartbeats import FIRST_LEASE_TIME, get_lease_renewer
 from annotation.attempts.live_targets import (
     Answers,
@@ -261,6 +265,7 @@ def _check_caps(
 def _check_turns_match(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
     """Check that the inputs match the server's conversation, with an answer. Raises StaleForm."""
     if talk := assignment.round.task.config.talk:
+        check_answered(assignment)
         find_stored_answer(assignment, inputs[talk.name], list_targets(assignment.round))
 
 

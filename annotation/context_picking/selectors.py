@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from annotation.answers import filter_open_answers
 from annotation.models import Assignment, Example
@@ -25,6 +25,24 @@ def sort_contexts_by_use(round: Round) -> QuerySet[Context]:
         .annotate(uses=Count("assignments"))
         .order_by("uses", "?")
     )
+
+
+def is_case_decided(assignment: Assignment) -> bool:
+    """Return whether the person has decided about the assignment's case since they got it."""
+    own_examples = Example.objects.filter(
+        annotator=assignment.annotator_id, context=assignment.context_id
+    )
+    # Earlier ones don't count: a decision that a reviewer sent back is assigned once more.
+    return own_examples.filter(created_at__gte=assignment.assigned_at).exists()
+
+
+def exclude_decided_contexts(
+    contexts: QuerySet[Context], annotator: Annotator
+) -> QuerySet[Context]:
+    """Return the contexts that the person has not decided about."""
+    own_examples = Example.objects.filter(annotator=annotator, context=OuterRef("pk"))
+    # Withdrawn ones count too, since the person has met the case.
+    return contexts.exclude(Exists(own_examples))
 
 
 def count_goal_uses(round: Round) -> dict[str, int]:

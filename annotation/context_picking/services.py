@@ -13,6 +13,8 @@ from annotation.context_picking.challenges import draw_challenge
 from annotation.context_picking.selectors import (
     count_goal_uses,
     draw_parent,
+    exclude_decided_contexts,
+    is_case_decided,
     sort_contexts_by_use,
 )
 from annotation.models import Assignment, Example, GatePass, ShownExample
@@ -46,34 +48,47 @@ def assign(
     """Return the annotator's assignment in the round, creating one if needed.
 
     is_fresh: whether to replace the current one. is_minimal_edit: whether a new one is to change
-    an earlier example. Otherwise, a new assignment gets the least used context and goal.
+    an earlier example. Otherwise, a new assignment gets the least used context and goal. Where
+    people decide, both are ignored: a case is theirs until they have decided it, and never again.
 
     Locks the round, so that simultaneous requests get different contexts. Raises RoundClosed,
     NoContext, UnsupportedField.
     """
     check_supported_inputs(round.task.config)
     current = selectors.find_current_assignment(annotator, round)
-    if current and not is_fresh:
+    if current and _is_kept(current, is_fresh):
         return current
     with transaction.atomic():
         # Looked for once more under the lock: another tab may have taken one meanwhile.
         locked_round = _lock_open_round(round.pk)
         current = selectors.find_current_assignment(annotator, locked_round)
-        if current and not is_fresh:
+        if current and _is_kept(current, is_fresh):
             return current
         if current:
             # Left before the next one is made, because assignment_one_current allows one.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
-        if is_minimal_edit:
+        if is_minimal_edit and not _is_decision(locked_round):
             return _assign_edit(annotator, locked_round)
         return Assignment.objects.create(
             annotator=annotator,
             round=locked_round,
-            context=_draw_context(locked_round, current),
+            context=_draw_context(locked_round, annotator, current),
             goal=_draw_goal(locked_round),
             challenge=draw_challenge(locked_round),
         )
+
+
+def _is_decision(round: Round) -> bool:
+    return round.task.config.verdict.type == "decide"
+
+
+def _is_kept(assignment: Assignment, is_fresh: bool) -> bool:
+    """Return whether the person goes on with the assignment. is_fresh: see `assign`."""
+    # Who may skip cases would choose the easy ones, so that no request changes a case.
+    if _is_decision(assignment.round):
+        return not is_case_decided(assignment)
+    return not is_fresh
 
 
 def _lock_open_round(pk: int) -> Round:
@@ -85,9 +100,14 @@ def _lock_open_round(pk: int) -> Round:
     return round
 
 
-def _draw_context(round: Round, previous_assignment: Assignment | None) -> Context:
+def _draw_context(
+    round: Round, annotator: Annotator, previous_assignment: Assignment | None
+) -> Context:
+    contexts = sort_contexts_by_use(round)
+    if _is_decision(round):
+        contexts = exclude_decided_contexts(contexts, annotator)
     # Two, so that a person who asks for another context gets another one where there is one.
-    candidates = list(sort_contexts_by_use(round)[:2])
+    candidates = list(contexts[:2])
     if not candidates:
         message = _("No texts are left in round %(number)d. Come back when the owners add some.")
         raise NoContext(message % {"number": round.number})

@@ -371,7 +371,8 @@ def build_result_panel(
     panel = build_verdict_panel(example, config, outputs)
     # The round's own policy may differ from that of the configuration.
     panel["needed"] = votes.needed or panel["needed"]
-    can_retract = example.retracted_at is None and not votes.given
+    is_decision = config.verdict.type == "decide"
+    can_retract = example.retracted_at is None and not votes.given and not is_decision
     criteria = list_criteria(config.verdict, example.inputs)
     # Once people have decided, or it is withdrawn, nothing is possible any more.
     if votes.state in JUDGED_EXAMPLE_STATES or example.retracted_at:

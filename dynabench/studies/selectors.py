@@ -20,6 +20,7 @@ from dynabench.campaigns.selectors import (
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.agreement import measure_agreement
 from dynabench.studies.models import ModelAlone, Study, StudyDraw
+from dynabench.studies.rules.model_alone import KEY, is_key_met
 from dynabench.studies.rules.novelty import compute_novelty
 from dynabench.studies.rules.plan import Outcome
 from dynabench.studies.rules.records import AloneRecord, MeasuredValue, PersonRecord
@@ -27,8 +28,6 @@ from tasks.models import Task
 from tasks.permissions import can_own, can_read
 from validation.models import Consensus
 
-KEY = "key"
-"""The entry of a context's metadata that has the right answer, as {field: value}."""
 EXAMPLE_FIELDS = (
     "pk",
     "annotator",
@@ -266,7 +265,7 @@ def _compare_with_key(row: ExampleRow) -> float | None:
     key = row["context__metadata"].get(KEY)
     if not isinstance(key, dict) or not key:
         return None
-    return float(all(row["inputs"].get(field) == value for field, value in key.items()))
+    return float(is_key_met(key, row["inputs"]))
 
 
 def _measure_seconds(row: ExampleRow) -> float | None:

@@ -7,6 +7,7 @@ from core.accounts.models import User
 from core.errors import Invalid
 from dynabench.campaigns.services import make_campaign, set_campaign_state
 from dynabench.studies.models import Study
+from dynabench.studies.rules.model_alone import KEY, read_key
 from dynabench.studies.rules.plan import Arm, StudyPlan
 from dynabench.studies.rules.setup import build_arm_code, build_arm_config, count_arm_places
 from dynabench.studies.services import freeze_study, make_study, parse_site_plan
@@ -65,6 +66,14 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
         error = summary.errors[0]
         message = _("Line %(line)d: %(problem)s")
         raise Invalid(message % {"line": error.line, "problem": error.message}, field="cases")
+    # The outcome compares with it, also where the arm has no model.
+    verdict = task.config.verdict
+    if verdict.type == "decide":
+        for row in summary.rows:
+            if read_key(row.values.get("metadata") or {}, verdict.fields) is None:
+                problem = f'write `metadata` as {{"{KEY}": {{"{verdict.fields[0]}": …}}}}'
+                values = {"line": row.line, "problem": problem}
+                raise Invalid(_("Line %(line)d: %(problem)s") % values, field="cases")
     # The interval by cases needs those that the plan was simulated with.
     if summary.new_count < plan.size.contexts:
         message = _("The plan has %(planned)d cases, and the file has %(given)d.")

@@ -2,11 +2,13 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from annotation.attempts.conversation_services import take_back_turn
-from annotation.models import Assignment, Example
+from annotation.models import Assignment, Conversation, Example
 from annotation.refusals import NotAllowed
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
@@ -128,3 +130,61 @@ def test_a_key_can_be_compared_with_what_is_asked():
         with pytest.raises(ConfigError) as caught:
             load_config(json.dumps(CONFIG | change))
         assert place in str(caught.value)
+
+
+def test_the_next_case_comes_after_a_decision_and_never_again():
+    round, client = open_decisions(ALONE, cases=3)
+    seen = []
+    for _ in range(3):
+        assignment = read_hidden(client, "assignment")
+        # Neither a reload nor a request for another one skips the case.
+        client.post(f"{URL}next/", {"want": "passage"})
+        client.post(f"{URL}next/", {"want": "edit"})
+        assert read_hidden(client, "assignment") == assignment
+        decide(client, "doctor")
+        seen.append(Assignment.objects.get(pk=assignment).context_id)
+    assert sorted(seen) == sorted(round.contexts.values_list("pk", flat=True))
+    page = ok(client.get(URL))
+    assert 'name="attempt_key"' not in page.text
+    assert Example.objects.count() == 3
+
+
+def test_a_decision_cannot_be_withdrawn():
+    _round, client = open_decisions(ALONE)
+    page = decide(client, "doctor")
+    assert 'id="retract"' not in page.text
+    example = Example.objects.get()
+    assert client.post(f"/attempt/{example.uuid}/retract/").status_code == 403
+    example.refresh_from_db()
+    assert example.retracted_at is None
+
+
+def test_a_decision_sent_back_is_made_once_more():
+    _round, client = open_decisions(ALONE, cases=1)
+    decide(client, "doctor")
+    example = Example.objects.get()
+    first = Assignment.objects.get()
+    first.left_at = timezone.now()
+    first.save()
+    again = Assignment.objects.create(
+        annotator=first.annotator, round=first.round, context=first.context, mends=example
+    )
+    assert read_hidden(client, "assignment") == str(again.pk)
+
+
+def test_nobody_decides_while_the_model_answers():
+    _round, client = open_decisions()
+    ask(client, "What is it?")
+    names = ("assignment", "attempt_key")
+    sent = {name: read_hidden(client, name) for name in names} | {"goal": "", "advice": "doctor"}
+    # Another tab asks once more.
+    conversation = Conversation.objects.get()
+    conversation.said, conversation.asked_at = "And now?", timezone.now()
+    conversation.save()
+    assert client.post(URL, sent).status_code == 409
+    assert not Example.objects.exists()
+    # An answer that never came blocks nobody.
+    conversation.asked_at -= timedelta(hours=1)
+    conversation.save()
+    decide(client, "doctor")
+    assert Example.objects.count() == 1

@@ -85,19 +85,43 @@ def test_a_model_alone_is_asked_about_each_case_once(four_arms):
     model = get_arm_task(four_arms, "model_a").targets.get()
     model.options = {"fail": "down"}
     model.save()
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_TRIES + 1):
         ask_models_alone()
     broken = ModelAlone.objects.filter(arm=arms.get(name="model_a"))
-    # The breaker spares a failing model, so that some rows have only its word.
-    assert broken.count() == 10
-    assert set(broken.values_list("is_right", flat=True)) == {False}
-    assert "" not in broken.values_list("failure", flat=True)
+    # One case in each run. Then the breaker spares the model, and what it refuses is no try.
+    rows = list(broken.values_list("failure", "tries", "is_right"))
+    assert rows == [("down", MAX_TRIES, False), ("down", 0, False)]
     whole = ModelAlone.objects.filter(arm=arms.get(name="model_b"))
-    assert whole.count() == 30
-    for _ in range(3):
+    for _ in range(2):
         ask_models_alone()
     assert whole.count() == 40
     assert set(whole.values_list("tries", flat=True)) == {1}
+
+
+def test_a_slow_or_spent_model_loses_no_case(four_arms, settings):
+    settings.LIVE_WAIT_SECONDS = 0.01
+    model = get_arm_task(four_arms, "model_a").targets.get()
+    model.options |= {"delay": 0.2}
+    model.save()
+    spent = get_arm_task(four_arms, "model_b").targets.get()
+    spent.options |= {"requests_a_day": 0}
+    spent.save()
+    # The time is over before the first case.
+    assert ask_models_alone(max_seconds=0) == 0
+    assert ask_models_alone() == 20
+    rows = ModelAlone.objects.filter(arm__name="model_b")
+    assert list(rows.values_list("failure", "tries")) == [("spent", 0)]
+
+
+@pytest.mark.parametrize("key", ["true", {}, {"absent": 1}])
+def test_a_case_without_a_usable_key_costs_no_call(four_arms, key):
+    task = get_arm_task(four_arms, "model_a")
+    bad = task.rounds.get().contexts.order_by("pk").first()
+    bad.metadata = {"key": key}
+    bad.save()
+    ask_models_alone()
+    assert not ModelAlone.objects.filter(context=bad).exists()
+    assert ModelAlone.objects.filter(arm__name="model_b").count() == 10
 
 
 def test_simulated_people_never_mix_with_people(four_arms):
@@ -119,6 +143,8 @@ def test_what_cannot_be_set_up_leaves_nothing():
         # Too few cases, a bad line, no setup, and an arm of another study's code.
         {"cases": b"\n".join(CASES.read_bytes().splitlines()[:39])},
         {"cases": CASES.read_bytes() + b'{"text": "No claim."}\n'},
+        {"cases": CASES.read_bytes() + b'{"claim": "No key."}\n'},
+        {"cases": CASES.read_bytes() + b'{"claim": "A", "metadata": {"key": {"absent": 1}}}\n'},
         {"plan_text": plan[: plan.index("setup:")].replace("    model:", "    #")},
         {"plan_text": plan.replace("fields: [answer]", "fields: [absent]")},
         {"plan_text": plan.replace("minimum: 1", "lowest: 1")},

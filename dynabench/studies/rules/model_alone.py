@@ -1,13 +1,15 @@
 """What a model answers without a person: the question to it, and its answer as read. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from validation.rates.rates import compute_wilson_interval
 
+KEY = "key"
+"""The entry of a context's metadata that has the right answer, as {field: value}."""
 NUMBER_PATTERN = re.compile(r"-?\d+(?:[.,]\d+)?")
 
 
@@ -48,6 +50,21 @@ def read_alone_answer(field: Component, reply: str) -> str | float | None:
             named.append(label.value)
             rest = re.sub(pattern, " ", rest)
     return named[0] if len(named) == 1 else None
+
+
+def read_key(metadata: Mapping[str, Any], fields: Collection[str]) -> Mapping[str, Any] | None:
+    """Return the key of a case. fields: what people answer.
+
+    None without a key, or if it is no object, empty, or names anything else: nobody can meet it.
+
+    >>> read_key({"key": {"advice": "doctor"}}, ("advice",))
+    {'advice': 'doctor'}
+    >>> read_key({"key": {}}, ("advice",))
+    """
+    key = metadata.get(KEY)
+    if not isinstance(key, Mapping) or not key or not key.keys() <= set(fields):
+        return None
+    return key
 
 
 def is_key_met(key: Mapping[str, Any], answers: Mapping[str, Any]) -> bool:

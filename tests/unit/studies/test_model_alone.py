@@ -11,6 +11,7 @@ from dynabench.studies.rules.model_alone import (
     count_alone_share,
     is_key_met,
     read_alone_answer,
+    read_key,
 )
 from dynabench.studies.rules.setup import build_arm_config
 from tasks.config.components import Component
@@ -65,6 +66,12 @@ def test_all_parts_of_a_key_count():
     key = {"advice": "doctor", "days": 2}
     assert is_key_met(key, key | {"more": 1})
     assert not is_key_met(key, {"advice": "doctor", "days": None})
+
+
+@pytest.mark.parametrize("key", ["true", None, [], {}, {"absent": 1}, {"advice": 1, "absent": 1}])
+def test_a_key_that_nobody_can_meet_is_none(key):
+    assert read_key({"key": key}, ("advice", "days")) is None
+    assert read_key({}, ("advice",)) is None
 
 
 def test_the_question_names_the_labels():
