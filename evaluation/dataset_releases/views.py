@@ -28,6 +28,11 @@ from evaluation.dataset_releases.archives import check_files, stream_archive
 from evaluation.dataset_releases.cards import make_bibtex
 from evaluation.dataset_releases.loading_code import write_loading_code
 from evaluation.dataset_releases.page import ReleasePage
+from evaluation.dataset_releases.preference_pairs import (
+    PAIR_FORMAT,
+    contains_pairs,
+    write_pair_lines,
+)
 from evaluation.dataset_releases.reading import (
     export_lines,
     find_dataset_file,
@@ -200,13 +205,19 @@ def _ensure_list(value: Any) -> list[str]:
 @require_safe
 def send_dataset_file(
     request: HttpRequest, code: str, number: int, version: int, name: str
-) -> FileResponse:
-    """Send a file of a version, unchanged."""
+) -> FileResponse | StreamingHttpResponse:
+    """Send a file of a version, unchanged, or the preferences in it in a `format`."""
     file = find_dataset_file(request, code, number, version, name)
+    format, config = request.GET.get("format"), file.dataset.round.task.config
+    if format is not None and not (format == PAIR_FORMAT and contains_pairs(name, config)):
+        raise Http404
     stored_file = open_checked_file(file)
     # Before the first byte is sent: the release may have been undone since the file was found.
     if request.method == "GET" and not note_download(file.dataset):
         raise Http404
+    if format is not None:
+        pair_lines = write_pair_lines(stored_file, config)
+        return respond_with_lines(pair_lines, f"{name.removesuffix('.jsonl')}-{format}.jsonl")
     return FileResponse(stored_file, as_attachment=True, filename=name)
 
 
