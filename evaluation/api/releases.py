@@ -80,6 +80,8 @@ class StatementsSerializer(serializers.Serializer[Any]):
     social_impact = build_request_field(StatementsForm, "social_impact")
     maintenance_plan = build_request_field(StatementsForm, "maintenance_plan")
     demographics = build_request_field(StatementsForm, "demographics")
+    raw_data = build_request_field(StatementsForm, "raw_data")
+    preprocessing = build_request_field(StatementsForm, "preprocessing")
 
 
 class NewReleaseSerializer(SplitSizesSerializer):

@@ -11,7 +11,7 @@ from django.db.models import Avg, Count, Max, Min
 
 from evaluation.dataset_releases.authorship import Authorship
 from evaluation.dataset_releases.census import REASONS
-from evaluation.dataset_releases.statements import RAI_PROPERTIES
+from evaluation.dataset_releases.statements import RAI_PROPERTIES, SINGLE_TEXTS
 from evaluation.models import Dataset
 from tasks.models import TargetModel
 from validation.models import Consensus
@@ -193,15 +193,17 @@ def _make_statement_properties(
             "has a tombstone in its place."
             + (f" Rows that are held back follow on {held_until}." if held_until else "")
         ],
+        # The site stores neither who people are nor what texts were before they came here.
         "demographics": [],
+        "raw_data": [],
+        "preprocessing": [],
     }
     properties: dict[str, Any] = {}
     for name, rai_property in RAI_PROPERTIES.items():
         owner_statement = str(statements.get(name, "")).strip()
         # The owner's text comes first, because they know more than the numbers.
-        properties[rai_property] = (
-            [owner_statement] if owner_statement else []
-        ) + general_statements[name]
+        texts = ([owner_statement] if owner_statement else []) + general_statements[name]
+        properties[rai_property] = " ".join(texts) if rai_property in SINGLE_TEXTS else texts
     return properties
 
 

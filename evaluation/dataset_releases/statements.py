@@ -1,4 +1,4 @@
-"""What only an owner can state about a release: its limits, biases, uses and maintenance.
+"""What only an owner can state about a release: its origin, limits, biases, uses and maintenance.
 
 The properties are those of Croissant's vocabulary for responsible AI (RAI) 1.0. Where an owner
 states nothing, `responsible_ai` says what is true of every release.
@@ -18,8 +18,12 @@ RAI_PROPERTIES = {
     "social_impact": "rai:dataSocialImpact",
     "maintenance_plan": "rai:dataReleaseMaintenancePlan",
     "demographics": "rai:annotatorDemographics",
+    "raw_data": "rai:dataCollectionRawData",
+    "preprocessing": "rai:dataPreprocessingProtocol",
 }
 """The RAI property that each statement fills, by the name of the statement."""
+SINGLE_TEXTS = ("rai:dataCollectionRawData",)
+"""The properties with one text in Croissant's vocabulary. The others have a list of texts."""
 
 
 def _make_statement_field(label: Any, help_text: Any) -> forms.CharField:
@@ -57,6 +61,13 @@ class StatementsForm(forms.Form):
     demographics = _make_statement_field(
         _("Who took part"),
         _("If you asked: countries, languages, ages or professions, as totals without names."),
+    )
+    raw_data = _make_statement_field(
+        _("Original data"), _("Where do the texts come from, and where are the originals kept?")
+    )
+    preprocessing = _make_statement_field(
+        _("Changes to texts"),
+        _("How were texts changed before people saw them? For example cut, cleaned or translated."),
     )
 
     def list_statement_fields(self) -> list[forms.BoundField]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from io import BytesIO
 
 import pyarrow.parquet as pq
@@ -20,6 +20,7 @@ from rdflib import RDF
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
+from evaluation.api.releases import StatementsSerializer
 from evaluation.dataset_releases import build as release
 from evaluation.dataset_releases.authorship import read_authorship
 from evaluation.dataset_releases.build import Build, Options
@@ -28,6 +29,7 @@ from evaluation.dataset_releases.census import REASONS
 from evaluation.dataset_releases.reading import read_split_rows
 from evaluation.dataset_releases.responsible_ai import MINIMAL, make_rai_properties
 from evaluation.dataset_releases.services import ReleaseRefused, request_release
+from evaluation.dataset_releases.statements import RAI_PROPERTIES, StatementsForm
 from evaluation.isolation.queue import leases
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
@@ -208,7 +210,12 @@ def test_croissant_is_valid_and_reads_every_row(closed, tmp_path):
 def test_croissant_says_all_that_conferences_ask(closed):
     import mlcroissant
 
-    own = {"biases": "All authors speak Danish.", "demographics": "Nine students."}
+    own = {
+        "biases": "All authors speak Danish.",
+        "demographics": "Nine students.",
+        "raw_data": "Articles of the Danish Wikipedia.",
+        "preprocessing": "Cut after 200 words.",
+    }
     dataset = released(closed, statements=own)
     metadata = json.loads(content(dataset, "croissant.json"))
     assert all(metadata[name] not in ("", []) for name in MINIMAL)
@@ -223,6 +230,18 @@ def test_croissant_says_all_that_conferences_ask(closed):
     # What the validator knows by name it has also understood.
     assert read.metadata.data_biases[0] == own["biases"]
     assert read.metadata.annotations_per_item == metadata["rai:annotationsPerItem"]
+    assert read.metadata.data_collection_raw_data == own["raw_data"]
+    assert read.metadata.data_preprocessing_protocol == [own["preprocessing"]]
+
+
+def test_each_statement_is_asked_and_fills_a_property_of_the_vocabulary():
+    import mlcroissant
+
+    assert StatementsForm().fields.keys() == RAI_PROPERTIES.keys()
+    assert StatementsSerializer().fields.keys() == RAI_PROPERTIES.keys()
+    known = {str(field.metadata["url"]) for field in fields(mlcroissant.Metadata) if field.metadata}
+    prefix = "http://mlcommons.org/croissant/RAI/"
+    assert {name.replace("rai:", prefix) for name in RAI_PROPERTIES.values()} <= known
 
 
 def test_a_release_is_also_a_problem_to_solve(closed):
