@@ -19,6 +19,7 @@ from dynabench.adversaries.board_measures import (
     compute_pass_chance,
     compute_per_catch,
 )
+from dynabench.adversaries.kinds.base import list_kinds
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from tasks.models import Task
 from validation.decisions.counted import (
@@ -109,8 +110,11 @@ def build_board(task: Task) -> list[BoardRow]:
         .annotate(Count("pk"))
     ):
         counts[_find_code(author, is_program, support, codes)] += number
+    # A program may first measure a text and then offer it, so all of its tries count.
+    program_kinds = [kind.name for kind in list_kinds() if kind.is_program]
+    could_be_offered = Q(is_offered=True) | Q(adversary__kind__in=program_kinds)
     tries = dict(
-        AdversaryTry.objects.filter(adversary__task=task, is_offered=True, is_fooled__isnull=False)
+        AdversaryTry.objects.filter(could_be_offered, adversary__task=task, is_fooled__isnull=False)
         .order_by()
         .values_list("adversary")
         .annotate(Count("pk"))
@@ -143,7 +147,9 @@ def _build_people_rows(
     rows = []
     # A suggestion that was ignored helped nobody.
     helped = Q(support__suggestion__in=HELP_USED)
-    for code, condition in ((PEOPLE, ~helped | Q(support=None)), (HELPED, helped)):
+    # Without the key the condition is unknown to the database, and so is its opposite.
+    alone = ~helped | Q(support__suggestion__isnull=True)
+    for code, condition in ((PEOPLE, alone), (HELPED, helped)):
         if code == HELPED and not counts[HELPED]:
             continue
         outputs = TargetOutput.objects.filter(

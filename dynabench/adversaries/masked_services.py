@@ -9,6 +9,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,8 @@ from django.conf import settings
 from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.base import Blank
 from dynabench.adversaries.models import AdversaryRun, WriterCall
-from evaluation.contract import ImpossibleJob
+from evaluation.contract import BeatCallback, ImpossibleJob
+from evaluation.heartbeat import BEAT_SECONDS, skip_beat
 
 FOLDER_NAME = "masked-words"
 START_SECONDS = 120.0
@@ -40,11 +42,13 @@ class LoggedWords:
     The process starts with the first new blank, so a slice that needs no words starts none.
     """
 
-    def __init__(self, run: AdversaryRun) -> None:
-        self._run = run
+    def __init__(self, run: AdversaryRun, beat: BeatCallback = skip_beat) -> None:
+        """Read the run's logged words. beat: called while the model works; may raise."""
+        self._run, self._beat = run, beat
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str] = queue.Queue()
-        self._known: dict[str, list[str]] = {}
+        # All at once: a slice that repeats its search asks for each of them.
+        self._texts = dict(run.writer_calls.values_list("digest", "text"))
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +66,7 @@ class LoggedWords:
 
     def has_words(self, blank: Blank) -> bool:
         """Return whether the words of a blank are logged."""
-        return self._read_known(_hash_blank(blank)) is not None
+        return _hash_blank(blank) in self._texts
 
     def find_words(self, blank: Blank) -> list[str]:
         """Return words for a blank, the likeliest first, logged or new.
@@ -70,26 +74,15 @@ class LoggedWords:
         Raises ImpossibleJob if the site has no such model, or it doesn't work.
         """
         digest = _hash_blank(blank)
-        words = self._read_known(digest)
-        if words is None:
-            words = self._ask_model(blank)
+        if digest not in self._texts:
+            text = json.dumps(self._ask_model(blank))
             WriterCall.objects.update_or_create(
                 run=self._run,
                 digest=digest,
-                defaults={"state": WriterCall.State.ANSWERED, "text": json.dumps(words)},
+                defaults={"state": WriterCall.State.ANSWERED, "text": text},
             )
-            self._known[digest] = words
-        return words
-
-    def _read_known(self, digest: str) -> list[str] | None:
-        if digest not in self._known:
-            text = (
-                self._run.writer_calls.filter(digest=digest).values_list("text", flat=True).first()
-            )
-            if text is None:
-                return None
-            self._known[digest] = json.loads(text)
-        return self._known[digest]
+            self._texts[digest] = text
+        return list(json.loads(self._texts[digest]))
 
     def _ask_model(self, blank: Blank) -> list[str]:
         if self._process is None:
@@ -129,13 +122,18 @@ class LoggedWords:
 
     def _read(self, seconds: float) -> dict[str, Any]:
         """Return the next answer. Raises ImpossibleJob if there is none in time."""
-        try:
-            line = self._lines.get(timeout=seconds)
-        except queue.Empty:
-            line = ""
-        if not line:
-            raise ImpossibleJob(BROKEN_MESSAGE)
-        return dict(json.loads(line))
+        ends_at = time.monotonic() + seconds
+        while time.monotonic() < ends_at:
+            # The lease is shorter than the model may take.
+            self._beat()
+            try:
+                line = self._lines.get(timeout=BEAT_SECONDS)
+            except queue.Empty:
+                continue
+            if line:
+                return dict(json.loads(line))
+            break  # the process has ended
+        raise ImpossibleJob(BROKEN_MESSAGE)
 
 
 def _hash_blank(blank: Blank) -> str:

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.accounts.people import get_person
+from core.accounts.people import get_person, get_public_name
 from core.web.htmx import get_form_status
 from core.web.lists import list_page
 from core.web.refusals import show_as_form_error, show_as_message
@@ -117,9 +117,9 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 def _get_option(adversary: Adversary, setting: Setting) -> Any:
-    """Return a setting's value. The address of an account is that of the account now."""
+    """Return a setting's value. An account is shown by its pseudonym, and never by its address."""
     if setting.kind == "account":
-        return adversary.program_user.email if adversary.program_user else ""
+        return get_public_name(adversary.program_user)
     return adversary.options.get(setting.name)
 
 

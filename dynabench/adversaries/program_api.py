@@ -12,9 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.models import ShownExample
+from annotation.shown_services import note_shown_examples
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.accounts.people import get_person
+from core.accounts.services import get_annotator
 from core.web.api import read
 from dynabench.adversaries import program_services
 from dynabench.adversaries.api import (
@@ -144,9 +147,17 @@ class AskModels(_ClaimedRunAPIView):
         What fools them becomes an example, and people judge it. A text that was asked about in this
         round gets the same answer, and costs nothing.
         """
-        run = self.get_claimed_run(get_person(request), token)
+        person = get_person(request)
+        run = self.get_claimed_run(person, token)
         question = program_services.ProgramQuestion(**read(AttackQuestionSerializer, request))
         answer: AdversaryTry | None = program_services.ask_for_program(run=run, question=question)
+        # The example is the adversary's, but this person knows the answers, so never judges it.
+        if answer and answer.example_id:
+            note_shown_examples(
+                annotator=get_annotator(person),
+                examples=[answer.example_id],
+                way=ShownExample.Way.ROLE,
+            )
         run.refresh_from_db()
         return Response(AttackAnswerSerializer({"answer": answer, "run": run}).data)
 

@@ -19,7 +19,7 @@ from core.accounts.models import User
 from core.errors import Invalid, Refused, Unavailable
 from dynabench.adversaries.kinds.base import Probe
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
-from dynabench.adversaries.run_services import KnownTry, RunEnded, RunSlice
+from dynabench.adversaries.run_services import NO_TEXT_MESSAGE, KnownTry, RunEnded, RunSlice
 from dynabench.adversaries.services import create_run, find_kind
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
@@ -80,12 +80,14 @@ def ask_for_program(*, run: AdversaryRun, question: ProgramQuestion) -> Adversar
         pk=run.pk, state=AdversaryRun.State.RUNNING, lease_token=run.lease_token
     )
     # Two questions at once would each take the other's try for one that a dead process left.
-    _reserve(run, own_rows)
+    was_left = _reserve(run, own_rows)
     try:
         # The time between questions counts, too: it is the program that takes it.
         begun_at = run.started_at or timezone.now()
         own_rows.update(seconds=(timezone.now() - begun_at).total_seconds())
-        return ProgramSlice(run, Heartbeat(run)).ask_question(question)
+        # Those of an earlier run, too, whose process died.
+        closes_all = was_left or run.calls == 0
+        return ProgramSlice(run, question, closes_all=closes_all).ask_question()
     except LeaseLost:
         raise _build_over_refusal() from None
     except (NotNow, ServerAway) as error:
@@ -98,14 +100,17 @@ def ask_for_program(*, run: AdversaryRun, question: ProgramQuestion) -> Adversar
         own_rows.update(asking_until=None, lease_until=timezone.now() + PROGRAM_LEASE)
 
 
-def _reserve(run: AdversaryRun, own_rows: QuerySet[AdversaryRun]) -> None:
-    """Reserve a run for one question. Raises Refused if it is over or asks another one."""
+def _reserve(run: AdversaryRun, own_rows: QuerySet[AdversaryRun]) -> bool:
+    """Reserve a run for one question; return whether a dead process left one.
+
+    Raises Refused if the run is over or asks another one.
+    """
     now = timezone.now()
     # A process that died during a question leaves the time, which then passes.
     longest = timedelta(seconds=3 * settings.LIVE_DEADLINE_SECONDS)
-    is_idle = Q(asking_until=None) | Q(asking_until__lt=now)
-    if own_rows.filter(is_idle).update(asking_until=now + longest, lease_until=now + longest):
-        return
+    for was_left, is_free in ((False, Q(asking_until=None)), (True, Q(asking_until__lt=now))):
+        if own_rows.filter(is_free).update(asking_until=now + longest, lease_until=now + longest):
+            return was_left
     if own_rows.exists():
         message = _("This run is waiting for another answer. Ask one question at a time.")
         raise Refused(message, code="asking")
@@ -117,27 +122,39 @@ def _build_over_refusal() -> Refused:
 
 
 class ProgramSlice(RunSlice):
-    """A question of a program within its run."""
+    """A question of a program within its run.
 
-    def ask_question(self, question: ProgramQuestion) -> AdversaryTry | None:
-        """Return the try of a question, asked now if it never was.
+    It reads only what concerns the question: a round may have many thousands of texts and tries.
+    """
+
+    def __init__(self, run: AdversaryRun, question: ProgramQuestion, *, closes_all: bool) -> None:
+        """closes_all: whether tries of other questions may be left by a dead process.
+
+        Raises Invalid if the round lacks the question's text, and ImpossibleJob.
+        """
+        self._question, self._closes_all = question, closes_all
+        super().__init__(run, Heartbeat(run))
+
+    def ask_question(self) -> AdversaryTry | None:
+        """Return the try of the question, asked now if it never was.
 
         Ends the run if a limit is reached; returns None if that was before the question. Raises
         Invalid, NotNow, ServerAway, ImpossibleJob and LeaseLost.
         """
+        question, [context] = self._question, self._contexts
         # A question has a deadline of its own, so no other job waits for it.
         self._slice_ends_at = math.inf
         self._counted_until = time.monotonic()
         if question.label not in self._config.goal_choices:
             raise Invalid(_("Choose one of the task’s labels."), field="label")
         probe = Probe(question.text, question.step, question.is_offered)
-        context = self._find_context(question.context)
         full_question = self._build_question(question.label, probe, context)
         problems = validate_inputs(self._config, context.fields, full_question.inputs)
         if question.is_offered and problems:
             raise Invalid(next(iter(problems.values()))[0], field="text")
-        # Only this one: an adversary may have asked many thousands.
         asked_rows = self._list_tries().filter(digest=full_question.digest)
+        # One question is asked at a time, so whoever still asks this one is dead.
+        self._close_interrupted_tries(asked_rows)
         self._known.update(self._read_tries(asked_rows))
         try:
             # Also for what is known, so that a program that repeats itself reaches its minutes.
@@ -148,17 +165,26 @@ class ProgramSlice(RunSlice):
         return asked_rows.select_related("run", "example").first()
 
     def _load_tries(self) -> dict[str, KnownTry]:
-        """Return no tries: only the one of the question is read. Closes interrupted ones."""
-        self._close_all_interrupted()
+        """Return no tries: only the one of the question is read."""
+        if self._closes_all:
+            self._close_interrupted_tries(self._list_tries())
         return {}
 
-    def _find_context(self, pk: int | None) -> Context:
-        """Return the text that a question is about. Raises Invalid."""
-        if pk is None:
-            if any(map(self._reads, self._contexts)):
+    def _list_contexts(self) -> list[Context]:
+        """Return the text that the question is about. Raises Invalid and ImpossibleJob."""
+        contexts = self._find_contexts()
+        any_context = contexts.first()
+        if any_context is None:
+            raise ImpossibleJob(NO_TEXT_MESSAGE)
+        if self._question.context is None:
+            if self._reads(any_context):
                 raise Invalid(_("Say which text of the round this is about."), field="context")
-            return self._contexts[0]
-        for context in self._contexts:
-            if context.pk == pk:
-                return context
-        raise Invalid(_("The round has no such text."), field="context")
+            return [any_context]
+        context = contexts.filter(pk=self._question.context).first()
+        if context is None:
+            raise Invalid(_("The round has no such text."), field="context")
+        return [context]
+
+    def _take_turn(self) -> Context:
+        contexts = self._find_contexts()
+        return contexts[self._run.examples % contexts.count()]

@@ -10,7 +10,7 @@ from core.accounts.models import User
 from core.errors import Refused
 from dynabench.adversaries.fit import check_fits
 from dynabench.adversaries.kinds.base import KINDS
-from dynabench.adversaries.models import AdversaryRun
+from dynabench.adversaries.models import Adversary, AdversaryRun
 from dynabench.adversaries.services import create_adversary, start_run
 from tasks.models import Task
 from tasks.services import OFFICIAL_FOLDER
@@ -23,11 +23,14 @@ READY_BUDGET = {"max_calls": 1000, "max_examples": 10, "max_minutes": 15}
 def list_ready_adversaries(task: Task) -> list[Mapping[str, Any]]:
     """Return the ready adversaries that fit the task: name, kind, options of each.
 
-    Empty if the task is not official, or was changed so that none fits.
+    Those that its owners retired are left out. Empty if the task is not official, or was changed so
+    that none fits.
     """
     file = OFFICIAL_FOLDER / task.code / READY_FILE
     if not task.is_official or not file.exists():
         return []
+    retired_adversaries = task.adversaries.filter(retired_at__isnull=False)
+    retired_names = set(retired_adversaries.values_list("name", flat=True))
     ready_adversaries = []
     for one in yaml.safe_load(file.read_text()):
         # Owners of an official task may have changed what people write.
@@ -35,7 +38,8 @@ def list_ready_adversaries(task: Task) -> list[Mapping[str, Any]]:
             check_fits(task, KINDS[one["kind"]])
         except Refused:
             continue
-        ready_adversaries.append(one)
+        if one["name"] not in retired_names:
+            ready_adversaries.append(one)
     return ready_adversaries
 
 
@@ -47,22 +51,27 @@ def start_ready_adversaries(*, task: Task, actor: User) -> list[AdversaryRun]:
     """
     runs, refusal = [], None
     for one in list_ready_adversaries(task):
-        adversary = task.adversaries.filter(name=one["name"]).first()
-        if adversary is None:
-            defaults = {setting.name: setting.default for setting in KINDS[one["kind"]].settings}
-            adversary = create_adversary(
-                task=task,
-                actor=actor,
-                kind=one["kind"],
-                options=defaults | one["options"],
-                name=one["name"],
-                **READY_BUDGET,
-            )
-        # One that already runs is no reason to leave out the others.
+        # One that runs, or that another click creates now, is no reason to leave out the others.
         try:
+            adversary = task.adversaries.filter(name=one["name"]).first()
+            if adversary is None:
+                adversary = _create_ready_adversary(task, actor, one)
             runs.append(start_run(adversary=adversary, actor=actor))
         except Refused as error:
             refusal = error
     if not runs:
         raise refusal or Refused(_("This task has no ready adversaries."), code="none_ready")
     return runs
+
+
+def _create_ready_adversary(task: Task, actor: User, one: Mapping[str, Any]) -> Adversary:
+    """Create a ready adversary, given as in READY_FILE. Raises Refused and Invalid."""
+    defaults = {setting.name: setting.default for setting in KINDS[one["kind"]].settings}
+    return create_adversary(
+        task=task,
+        actor=actor,
+        kind=one["kind"],
+        options=defaults | one["options"],
+        name=one["name"],
+        **READY_BUDGET,
+    )

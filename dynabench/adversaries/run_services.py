@@ -59,6 +59,7 @@ from tasks.config.values import normalise_values
 from tasks.models import Context, Round, TargetModel
 from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import UNANSWERED_REASONS, EndpointError, Prediction
+from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.spending_services import SpentError, compute_price
 
 SLICE_SECONDS = 60.0
@@ -70,7 +71,7 @@ MAX_FRUITLESS_REPLIES = 20
 POLL_SECONDS = 0.1
 FINAL_FAILURES = ("closed", "duplicate", "replaced", *UNANSWERED_REASONS)
 """Failures after which the same text is not submitted again."""
-NO_ANSWER = ProbeAnswer(is_fooled=False, chance=1.0)
+NO_ANSWER = ProbeAnswer(is_fooled=False, chance=1.0, is_answered=False)
 """What a search gets for a text that the models did not answer: it is no step forward."""
 NO_TEXT_MESSAGE = gettext_noop("The round has no texts. Import some, then start again.")
 NO_WRITER_MESSAGE = gettext_noop("This kind names no model that writes.")
@@ -124,7 +125,7 @@ def _work_slice(run: AdversaryRun, heartbeat: Heartbeat) -> None:
     try:
         end = find_end_of_program(run)
         if end is None:
-            with LoggedWords(run) as masked_words:
+            with LoggedWords(run, heartbeat.beat) as masked_words:
                 RunSlice(run, heartbeat, masked_words).work()
             end = End.FINISHED
     except RunEnded as ended:
@@ -190,22 +191,25 @@ class RunSlice:
 
         Raises ImpossibleJob if there are none.
         """
-        contexts = list(Context.objects.filter(round=self._round, is_retired=False).order_by("pk"))
+        contexts = list(self._find_contexts())
         if not contexts:
             raise ImpossibleJob(NO_TEXT_MESSAGE)
         Random(f"{self._seed} contexts").shuffle(contexts)
         return contexts
+
+    def _find_contexts(self) -> QuerySet[Context]:
+        return Context.objects.filter(round=self._round, is_retired=False).order_by("pk")
 
     def _load_tries(self) -> dict[str, KnownTry]:
         """Return the adversary's tries in the round by digest, after closing interrupted ones.
 
         An adversary has one run at a time, so whatever still asks was left by a worker that died.
         """
-        self._close_all_interrupted()
-        return self._read_tries(self._list_tries())
-
-    def _close_all_interrupted(self) -> None:
         tries = self._list_tries()
+        self._close_interrupted_tries(tries)
+        return self._read_tries(tries)
+
+    def _close_interrupted_tries(self, tries: QuerySet[AdversaryTry]) -> None:
         tries.filter(state=State.ASKING).update(state=State.LOST)
         for interrupted_try in tries.filter(state=State.REPEATING):
             self._close_interrupted(interrupted_try)
@@ -229,9 +233,12 @@ class RunSlice:
         attempt = Attempt.objects.filter(
             annotator=self._adversary.annotator_id, key=interrupted_try.key
         ).first()
+        if attempt is not None:
+            attempt = expire_attempt(attempt=attempt)
         if attempt and attempt.example:
             self._store(interrupted_try, attempt.example)
-        else:
+        # While the models still answer, its process may yet store the example.
+        elif attempt is None or attempt.state != Attempt.State.ASKING:
             AdversaryTry.objects.filter(pk=interrupted_try.pk).update(state=State.LOST)
 
     def _follow(self, attack: Attack, context: Context) -> None:
@@ -249,11 +256,13 @@ class RunSlice:
     def _find_words(self, blank: Blank) -> ProbeAnswer:
         """Return words for a blank. It costs no call, but its time counts."""
         assert self._masked_words is not None  # only programs have none, and they ask for no words
-        # A slice that repeats its search gets through the logged ones without a pause.
-        if not self._masked_words.has_words(blank):
+        # A slice that repeats its search gets through the logged ones without a query.
+        is_logged = self._masked_words.has_words(blank)
+        if not is_logged:
             self._check_budget()
         words = self._masked_words.find_words(blank)
-        self._add_use()
+        if not is_logged:
+            self._add_use()
         return NO_ANSWER._replace(words=tuple(words))
 
     # Consult the writing model
@@ -290,7 +299,7 @@ class RunSlice:
                 raise RunEnded(End.SPENT) from None
             is_text_the_cause = error.reason in UNANSWERED_REASONS
             writer.close_without_text(call, error.reason, is_final=is_text_the_cause)
-            self._add_use()
+            self._add_use(call.tokens, call.cost)
             if is_text_the_cause:
                 return ""
             if error.is_permanent:
@@ -412,13 +421,24 @@ class RunSlice:
         code = get_failure_code(error)
         is_text_the_cause = code in UNANSWERED_REASONS
         state = State.UNANSWERED if is_text_the_cause else State.WAITING
-        AdversaryTry.objects.filter(pk=logged_try.pk).update(state=state, reason=code)
-        self._add_use()
+        tokens, cost = self._find_failed_use(error)
+        own_rows = AdversaryTry.objects.filter(pk=logged_try.pk)
+        own_rows.update(state=state, reason=code, tokens=tokens, cost=cost)
+        self._add_use(tokens, cost)
         if is_text_the_cause:
             return KnownTry(logged_try.pk, state, NO_ANSWER)
         if error.is_permanent and code != "spent":
             raise ImpossibleJob(str(error))
         _stop_without_model(code, str(error), error.retry_after)
+
+    def _find_failed_use(self, error: EndpointError) -> tuple[int, float]:
+        """Return the tokens and the cost of a call whose answer was of no use."""
+        if isinstance(error, TargetFailed) and (usage := error.error.usage):
+            for entry in self._entries:
+                if entry.target.name == error.target:
+                    tokens = usage.tokens_in + usage.tokens_out
+                    return tokens, compute_price(entry.target, usage)
+        return 0, 0.0
 
     # Submit
 
@@ -433,7 +453,9 @@ class RunSlice:
         with transaction.atomic():
             self._reserve_calls(len(self._entries))
             # Whoever finds it answered submits it, so that it is submitted once.
-            if not own_rows.filter(state=State.ANSWERED).update(state=State.REPEATING):
+            # People get it now, also if it only measured when it was asked.
+            answered_rows = own_rows.filter(state=State.ANSWERED)
+            if not answered_rows.update(state=State.REPEATING, is_offered=True):
                 return
         logged_try = own_rows.get()
         try:
@@ -458,7 +480,9 @@ class RunSlice:
 
     def _store(self, logged_try: AdversaryTry, example: Example) -> None:
         """Log that a try became an example, and count it once for this run."""
-        rows = AdversaryTry.objects.filter(pk=logged_try.pk, state=State.REPEATING)
+        # LOST: a run that began meanwhile took it for one whose worker died.
+        unlinked_rows = AdversaryTry.objects.filter(pk=logged_try.pk, example=None)
+        rows = unlinked_rows.filter(state__in=(State.REPEATING, State.LOST))
         with transaction.atomic():
             if rows.update(state=State.STORED, example=example):
                 run_rows = AdversaryRun.objects.filter(pk=self._run.pk)
@@ -470,8 +494,7 @@ class RunSlice:
         """Return the ended attempt. Raises Refused."""
         chosen_context = context
         if not self._reads(context):
-            # Any text will do, so take turns: a cap on tries counts by text.
-            chosen_context = self._contexts[self._run.examples % len(self._contexts)]
+            chosen_context = self._take_turn()
         annotator = self._adversary.annotator
         assignment = assign_chosen(annotator=annotator, context=chosen_context, goal=label)
         attempt, must_ask = begin_attempt(
@@ -489,6 +512,10 @@ class RunSlice:
             time.sleep(POLL_SECONDS)
             attempt = expire_attempt(attempt=attempt)
         return attempt
+
+    def _take_turn(self) -> Context:
+        """Return a text for the next example if any will do: a cap on tries counts by text."""
+        return self._contexts[self._run.examples % len(self._contexts)]
 
     # Budget
 

@@ -18,7 +18,7 @@ from dynabench.adversaries.models import Adversary, AdversaryRun, WriterCall
 from evaluation.contract import ImpossibleJob
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import build_prompted_endpoint
-from tasks.targets.endpoints.base import Usage
+from tasks.targets.endpoints.base import EndpointError, Usage
 from tasks.targets.endpoints.completions import estimate_usage
 from tasks.targets.spending_services import MeteredEndpoint, Payer, compute_price
 
@@ -80,7 +80,8 @@ class AdversaryWriter:
         call, _is_new = WriterCall.objects.update_or_create(
             run=self._run,
             digest=digest,
-            defaults={"state": State.ASKING, "asked_at": timezone.now()},
+            # A call that is made again has its own use: the run has counted the earlier one.
+            defaults={"state": State.ASKING, "asked_at": timezone.now(), "tokens": 0, "cost": 0.0},
         )
         return call
 
@@ -100,24 +101,38 @@ class AdversaryWriter:
             seed=self._run.adversary.seed,
         )
         payer = Payer(self._model, self._run.round_id)
-        (prediction,) = MeteredEndpoint(endpoint, payer).predict(
-            [prompt.fields], deadline_seconds=settings.LIVE_DEADLINE_SECONDS
-        )
+        try:
+            (prediction,) = MeteredEndpoint(endpoint, payer).predict(
+                [prompt.fields], deadline_seconds=settings.LIVE_DEADLINE_SECONDS
+            )
+        except EndpointError as error:
+            # A model that wrote, though nothing of use, has cost as much.
+            if error.usage is not None:
+                self._count_use(call, prompt, "", error.usage)
+            raise
         written_text = str(prediction.output[REPLY_FIELD])
-        sent_text = INSTRUCTIONS + "".join(prompt.fields.values())
-        least = estimate_usage([{"content": sent_text}], written_text)
-        told = prediction.usage or Usage(0, 0)
-        usage = Usage(max(told.tokens_in, least.tokens_in), max(told.tokens_out, least.tokens_out))
+        self._count_use(call, prompt, written_text, prediction.usage)
+        call.state = State.ANSWERED
         # A flood is cut, and what is left is too long for the task's form, too.
         call.text = written_text[:MAX_REPLY_CHARS]
-        call.state, call.tokens = State.ANSWERED, usage.tokens_in + usage.tokens_out
-        call.cost = compute_price(self._model, usage)
         if not any(map(str.isalnum, call.text)):
             call.state, call.reason, call.text = State.UNUSABLE, "empty", ""
         elif is_foreign(call.text, self._language):
             call.state, call.reason, call.text = State.UNUSABLE, "language", ""
         self._close(call)
         return call
+
+    def _count_use(
+        self, call: WriterCall, prompt: Prompt, written_text: str, told_usage: Usage | None
+    ) -> None:
+        """Set the tokens and the cost of a call, at least those of the texts in it."""
+        assert self._model is not None  # otherwise there is no AdversaryWriter
+        sent_text = INSTRUCTIONS + "".join(prompt.fields.values())
+        least = estimate_usage([{"content": sent_text}], written_text)
+        told = told_usage or Usage(0, 0)
+        usage = Usage(max(told.tokens_in, least.tokens_in), max(told.tokens_out, least.tokens_out))
+        call.tokens = usage.tokens_in + usage.tokens_out
+        call.cost = compute_price(self._model, usage)
 
     def close_without_text(self, call: WriterCall, reason: str, *, is_final: bool) -> None:
         """Log why there is no reply. is_final: False if the same call is made again later."""

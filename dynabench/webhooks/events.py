@@ -141,9 +141,9 @@ def _find_submissions(since: datetime) -> Iterator[EventRecord]:
 
 def _find_snapshots(since: datetime) -> Iterator[EventRecord]:
     """Yield an event for each leaderboard snapshot made at `since` or later."""
-    # A snapshot's table has the whole board, which no event has.
-    snapshots = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
-    for snapshot in snapshots:
+    snapshots = Snapshot.objects.filter(made_at__gte=since).select_related("task")
+    # The whole board and the task's configuration, which no event has.
+    for snapshot in snapshots.defer("table", "config_text"):
         code = snapshot.task.code
         yield EventRecord(
             event=Event.SNAPSHOT_MADE,

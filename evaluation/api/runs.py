@@ -161,7 +161,7 @@ class Runs(generics.ListAPIView[EvaluationRun]):
 
     def get_queryset(self) -> QuerySet[EvaluationRun]:
         runs, self.viewer = find_visible_runs(self.request, self.kwargs["pk"])
-        # Logs may be long, and the list does not contain them.
+        # Logs may be long too, and the list does not contain them.
         return runs.defer("log")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
@@ -300,7 +300,9 @@ class Scores(generics.ListAPIView[Score]):
         self.sealed = set() if viewer.is_task_owner else find_sealed_versions(task)
         counting_runs = filter_counting_runs(runs).values("pk")
         scores = Score.objects.filter(build_readable_condition(self.sealed), run__in=counting_runs)
-        return scores.select_related("run__version__evaluation_set__task")
+        whole_scores = scores.select_related("run__version__evaluation_set__task")
+        # A run's log and measurements would come once for each of its scores.
+        return whole_scores.defer("run__log", "run__measurements")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """Return a page of scores. Scores on sealed sets are rounded."""

@@ -81,8 +81,8 @@ def _find_other_runs(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     runs = filter_counting_runs(
         plain_runs.filter(submission__in=other_models.values("pk"))
     ).exclude(predictions="")
-    # Logs may have 64 KiB, and are not compared.
-    return runs.defer("log").order_by("-finished_at", "pk")
+    # Logs may have 64 KiB and measurements 30, and neither is compared.
+    return runs.defer("log", "measurements").order_by("-finished_at", "pk")
 
 
 class _AnswerReader:

@@ -122,8 +122,8 @@ def find_team_submissions(team: Team, user: User) -> QuerySet[Submission]:
 def _select_runs() -> QuerySet[EvaluationRun]:
     """Return all runs with their sets, in the order in which pages show them."""
     runs = EvaluationRun.objects.select_related("version__evaluation_set__task", "version__dataset")
-    # Logs and a dataset's numbers are large, and lists show neither.
-    runs = runs.defer("log", "version__dataset__numbers")
+    # Logs, measurements and a dataset's numbers are large, and lists show none.
+    runs = runs.defer("log", "measurements", "version__dataset__numbers")
     return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
 
 

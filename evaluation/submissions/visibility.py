@@ -202,7 +202,8 @@ def find_visible_runs(
     if submission.withdrawn_at:
         return EvaluationRun.objects.none(), viewer
     runs = submission.runs.select_related("version__evaluation_set", "version__dataset")
-    runs = runs.defer("version__dataset__numbers")  # these may be large, and runs do not show them
+    # These may be large, and runs do not show them.
+    runs = runs.defer("measurements", "version__dataset__numbers")
     if viewer.is_task_owner:
         return runs, viewer
     return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN), viewer

@@ -88,7 +88,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
         task = find_task(self.request, self.kwargs["code"], kinds=ALL_KINDS)
-        return task.snapshots.defer("table")
+        return task.snapshots.defer("table", "config_text")
 
     @write("snapshots_create", NewSnapshot, {201: ListedSnapshot})
     def post(self, request: Request, code: str) -> Response:

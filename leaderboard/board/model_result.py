@@ -223,8 +223,8 @@ def _read_worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, 
     with_sets = filter_counting_runs(runs).select_related(
         "version__evaluation_set__task", "version__dataset"
     )
-    # Logs and a dataset's numbers are large, and neither is needed here.
-    lean_runs = with_sets.defer("log", "version__dataset__numbers")
+    # Logs, measurements and a dataset's numbers are large, and none is needed here.
+    lean_runs = with_sets.defer("log", "measurements", "version__dataset__numbers")
     sizes = {}
     for score in list_scores(lean_runs, is_exact=False):
         axis = score.run.suite, score.metric

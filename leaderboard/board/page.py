@@ -508,8 +508,8 @@ def read_opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
         EvaluationRun.objects.filter(submission__in=files, version__in=versions)
     )
     runs = runs.select_related("version__evaluation_set__task", "version__dataset")
-    # Logs and a dataset's numbers are large, and neither is shown.
-    lean_runs = runs.defer("log", "version__dataset__numbers")
+    # Logs, measurements and a dataset's numbers are large, and none is shown.
+    lean_runs = runs.defer("log", "measurements", "version__dataset__numbers")
     return group_results_by_set(lean_runs, matrix.main, is_exact=False)
 
 

@@ -191,8 +191,8 @@ def find_shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]
         )
     ).select_related("version__evaluation_set", "version__dataset")
     runs_by_side = {}
-    # Logs and a dataset's numbers are large, and neither is needed here.
-    for run in runs.defer("log", "version__dataset__numbers"):
+    # Logs, measurements and a dataset's numbers are large, and none is needed here.
+    for run in runs.defer("log", "measurements", "version__dataset__numbers"):
         runs_by_side[sides[run.submission_id], run.version_id] = run
     pairs = {}
     for version in versions:

@@ -154,7 +154,8 @@ def show_snapshots(request: HttpRequest, code: str) -> HttpResponse:
     frozen_board = None  # owners may freeze its rates again
     if may_take:
         frozen_board = Board.objects.filter(task=task).exclude(rates={}).first()
-    rows = task.snapshots.defer("table")  # which contains a whole board
+    # A whole board, and the task's configuration.
+    rows = task.snapshots.defer("table", "config_text")
     values = {
         "task": task,
         "snapshots": rows,

@@ -8,17 +8,24 @@ from django.db.models import F
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotation.models import Example
+from annotation.models import Example, ShownExample
+from core.accounts.services import get_annotator
 from core.errors import Invalid, Refused
 from dynabench.adversaries import run_services
+from dynabench.adversaries.board import build_board
 from dynabench.adversaries.jobs import attack
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
-from dynabench.adversaries.program_services import ProgramQuestion, ask_for_program
+from dynabench.adversaries.program_services import (
+    ProgramQuestion,
+    ProgramSlice,
+    ask_for_program,
+)
 from dynabench.adversaries.services import set_schedule, start_run, stop_run
 from evaluation.isolation.queue.leases import sweep_jobs
 from tasks.models import Round
 from tests.support.adversaries import SCRIPT, give_to, make_adversary, sentiment_round
 from tests.support.factories import UserFactory
+from validation.judging.services import lease_next
 
 pytestmark = pytest.mark.django_db
 FOOLING = {"text": "We adored the small blue boat.", "label": "positive", "step": "by hand"}
@@ -73,12 +80,48 @@ def test_the_same_question_costs_nothing(scene):
     assert Example.objects.count() == AdversaryTry.objects.count() == 1
 
 
+@pytest.mark.parametrize("is_logged", [False, True])
+def test_nobody_judges_what_their_program_found(scene, is_logged):
+    """Neither who asked, nor who got the logged answer; everybody else does."""
+    round, adversary, api = scene
+    token = claim(api, adversary).json()["token"]
+    ask(api, token)
+    if is_logged:
+        ShownExample.objects.all().delete()
+        ask(api, token)
+    person = get_annotator(adversary.program_user)
+    assert lease_next(validator=person, task=round.task) is None
+    other = get_annotator(UserFactory())
+    assert lease_next(validator=other, task=round.task).example == Example.objects.get()
+
+
 def test_what_only_measures_is_never_submitted(scene):
     _round, adversary, api = scene
     token = claim(api, adversary).json()["token"]
     asked = ask(api, token, text="Boat", is_offered=False).json()
     assert (asked["answer"]["state"], asked["answer"]["is_fooled"]) == ("answered", True)
     assert not Example.objects.exists()
+
+
+def test_what_measured_first_counts_as_a_try_that_people_got(scene):
+    round, adversary, api = scene
+    token = claim(api, adversary).json()["token"]
+    ask(api, token, is_offered=False)
+    ask(api, token, text="We loved the small blue boat.", is_offered=False)
+    assert ask(api, token).json()["answer"]["state"] == "stored"
+    assert AdversaryTry.objects.get(text=FOOLING["text"]).is_offered
+    assert build_board(round.task)[0].tries == 2
+
+
+def test_a_question_reads_one_text_and_examples_take_turns(scene):
+    """However many texts the round has."""
+    _round, adversary, api = scene
+    token = claim(api, adversary).json()["token"]
+    for word in ("red", "green", "tiny"):
+        ask(api, token, text=f"We adored the {word} boat.")
+    assert len(set(Example.objects.values_list("context", flat=True))) == 3
+    slice = ProgramSlice(AdversaryRun.objects.get(), ProgramQuestion("", ""), closes_all=False)
+    assert len(slice._contexts) == 1
 
 
 @pytest.mark.parametrize(
@@ -243,4 +286,5 @@ def test_the_page_says_how_a_program_runs(scene, client):
     content = page.content.decode()
     assert 'id="program"' in content
     assert 'id="start"' not in content
-    assert adversary.program_user.email in content
+    assert adversary.program_user.annotator.pseudonym in content
+    assert adversary.program_user.email not in content

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from annotation.models import Example
+from annotation.models import Example, TargetOutput
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from tasks.models import TaskMember
 from tests.support.adversaries import (
@@ -109,6 +109,26 @@ def test_people_with_help_have_a_row_of_their_own(scene, client):
     _first, people, helped = client.get(address("adversaries")).context["board"]
     assert (people.code, people.examples, people.fooled) == ("people", 2, 2)
     assert (helped.code, helped.examples, helped.fooled) == ("helped", 2, 2)
+
+
+def test_the_calls_of_people_without_help_are_all_counted(scene, client):
+    """Whatever else is noted of their help, and if nothing is."""
+    round, owner = scene
+    run_to_its_end(make_adversary(round, owner))
+    target = round.round_targets.get().target
+    version = TargetOutput.objects.first().version
+    author = UserFactory()
+    for number, support in enumerate(
+        [None, {"challenge": "x"}, {"examples": 3}, {"suggestion": "ignore"}, {"suggestion": "use"}]
+    ):
+        one = write(round, author, number, text=f"We adored evening {number} there.")
+        Example.objects.filter(pk=one.pk).update(support=support)
+        TargetOutput.objects.create(
+            example=one, target=target, version=version, output={"label": "negative"}, seconds=1
+        )
+    _first, people, helped = client.get(address("adversaries")).context["board"]
+    assert (people.calls, people.examples) == (4, 4)
+    assert (helped.calls, helped.examples) == (1, 1)
 
 
 def test_what_people_refute_is_no_catch(scene, client):

@@ -17,7 +17,10 @@ from dynabench.adversaries.services import (
     start_run,
     stop_run,
 )
+from evaluation.isolation.queue.leases import Heartbeat
 from tasks.models import Round
+from tasks.targets.endpoints.base import Usage, build_unmatched_error
+from tasks.targets.endpoints.live import TargetFailed
 from tasks.targets.spending_services import SpentError
 from tests.support.adversaries import (
     SCRIPT,
@@ -172,6 +175,27 @@ def test_a_run_that_dies_while_it_submits_stores_one_example(scene, monkeypatch)
     assert run.examples == 1
 
 
+def test_an_example_stored_after_a_stop_keeps_its_try(scene, monkeypatch):
+    """The next run began while the models still answered, so it takes the try for a lost one."""
+    round, owner = scene
+    adversary = make_adversary(round, owner)
+    run = start_run(adversary=adversary, actor=owner)
+    ask, states = run_services.ask_targets, []
+
+    def stop_and_begin_another(attempt):
+        stop_run(run=run, actor=owner)
+        next_run = start_run(adversary=adversary, actor=owner)
+        run_services.RunSlice(next_run, Heartbeat(next_run))
+        states.append(AdversaryTry.objects.get(key=attempt.key).state)
+        AdversaryTry.objects.filter(key=attempt.key).update(state=State.LOST)
+        return ask(attempt)
+
+    monkeypatch.setattr(run_services, "ask_targets", stop_and_begin_another)
+    attack(run.pk)
+    assert states == [State.REPEATING]
+    assert AdversaryTry.objects.get(example=Example.objects.get()).state == State.STORED
+
+
 def test_slices_give_what_one_piece_gives(scene, monkeypatch):
     """Other jobs get their turn after each call, and the run finds the same."""
     round, owner = scene
@@ -287,6 +311,21 @@ def test_a_model_that_is_away_is_asked_again_later(scene):
     AdversaryRun.objects.update(not_before=None)
     assert work_on(run).ended_by == End.FINISHED
     assert not AdversaryTry.objects.filter(state=State.WAITING).exists()
+
+
+def test_answers_of_no_use_are_paid_for_too(scene, monkeypatch):
+    round, owner = scene
+
+    def write_in_vain(*arguments):
+        error = build_unmatched_error("It said “maybe”.")
+        error.usage = Usage(100, 5)
+        raise TargetFailed("scripted", error)
+
+    monkeypatch.setattr(run_services, "request_answers_in_time", write_in_vain)
+    run = run_to_its_end(make_adversary(round, owner))
+    tries = list(run.logged_tries.all())
+    assert {(one.state, one.tokens) for one in tries} == {(State.UNANSWERED, 105)}
+    assert run.tokens == 105 * len(tries)
 
 
 def test_the_models_own_budget_ends_a_run(scene, monkeypatch):

@@ -82,6 +82,16 @@ def test_a_model_that_tells_too_few_tokens_pays_for_what_it_read(scene, server):
     assert run.tokens >= 500
 
 
+def test_replies_of_no_use_are_paid_for_too(scene, server):
+    _round, _owner, make = scene
+    server.tokens = (1000, 50)
+    run = run_to_its_end(make(lambda messages: ""))
+    calls = list(run.writer_calls.all())
+    assert {(one.reason, one.tokens) for one in calls} == {("empty", 1050)}
+    assert run.tokens == len(calls) * 1050
+    assert run.cost == pytest.approx(len(calls) * 1050 * 2e-6)
+
+
 def test_a_killed_run_sends_no_request_twice(scene, server, monkeypatch):
     _round, owner, make = scene
     run = start_run(adversary=make(write_new, turns=3), actor=owner)

@@ -11,6 +11,8 @@ from dynabench.adversaries.kinds.base import Blank
 from dynabench.adversaries.masked_services import BROKEN_MESSAGE, NO_MODEL_MESSAGE, LoggedWords
 from dynabench.adversaries.masked_worker import MaskedModel, answer_line
 from dynabench.adversaries.models import AdversaryRun, WriterCall
+from dynabench.adversaries.run_services import RunSlice
+from evaluation.isolation.queue.leases import Heartbeat
 from tests.support.adversaries import make_adversary, run_to_its_end, sentiment_round
 from tests.support.masked_models import make_masked_model
 
@@ -74,6 +76,30 @@ def test_logged_words_are_not_computed_again(installed, monkeypatch):
     with LoggedWords(run) as again:
         assert again.has_words(blank)
         assert again.find_words(blank) == found
+
+
+def test_the_lease_is_renewed_while_the_model_works(installed):
+    round, owner = sentiment_round()
+    run = AdversaryRun.objects.create(
+        adversary=make_adversary(round, owner, **ONLY_MASKED), round=round, number=1
+    )
+    beats = []
+    with LoggedWords(run, lambda: beats.append(1)) as words:
+        words.find_words(Blank(TEXT, 3, 8, 10))
+    assert len(beats) >= 2  # at least once for its start and once for its answer
+
+
+def test_logged_words_cost_no_query(installed, django_assert_num_queries):
+    round, owner = sentiment_round()
+    run = AdversaryRun.objects.create(
+        adversary=make_adversary(round, owner, **ONLY_MASKED), round=round, number=1
+    )
+    blank = Blank(TEXT, 3, 8, 10)
+    with LoggedWords(run) as words:
+        words.find_words(blank)
+    slice = RunSlice(run, Heartbeat(run), LoggedWords(run))
+    with django_assert_num_queries(0):
+        assert "adored" in slice._find_words(blank).words
 
 
 def test_without_a_model_the_setting_is_refused(settings, tmp_path):

@@ -5,11 +5,13 @@ from random import Random
 import pytest
 from django.urls import reverse
 
-from core.errors import Refused
+from core.errors import Invalid, Refused
+from dynabench.adversaries import ready_services
 from dynabench.adversaries.jobs import attack
 from dynabench.adversaries.kinds.base import KINDS, ProbeAnswer
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from dynabench.adversaries.ready_services import list_ready_adversaries, start_ready_adversaries
+from dynabench.adversaries.services import retire_adversary
 from tasks.config.loading import validate_inputs
 from tests.support.adversaries import options_of, sentiment_round
 from tests.support.factories import TaskFactory
@@ -67,6 +69,26 @@ def test_a_second_click_makes_no_second_ones(official):
     AdversaryRun.objects.update(state="done")
     assert len(start_ready_adversaries(task=round.task, actor=owner)) == 2
     assert Adversary.objects.count() == 2
+
+
+def test_what_owners_retired_is_left_out(official):
+    round, owner = official
+    start_ready_adversaries(task=round.task, actor=owner)
+    retire_adversary(adversary=Adversary.objects.get(kind="rules"), actor=owner)
+    assert [one["kind"] for one in list_ready_adversaries(round.task)] == ["search"]
+    AdversaryRun.objects.update(state="done")
+    assert len(start_ready_adversaries(task=round.task, actor=owner)) == 1
+
+
+def test_a_click_that_was_too_late_is_refused(official, monkeypatch):
+    round, owner = official
+
+    def create_too_late(**values):
+        raise Invalid("This name is taken.", field="name")
+
+    monkeypatch.setattr(ready_services, "create_adversary", create_too_late)
+    with pytest.raises(Refused):
+        start_ready_adversaries(task=round.task, actor=owner)
 
 
 def test_other_tasks_have_none(client):

@@ -93,6 +93,13 @@ def test_labels_and_answers_leave_only_where_a_release_has_them(board, client, s
         assert [each["is_public"] for each in sets] == [False] * len(sets)
 
 
+def test_a_table_of_which_nothing_is_recomputed_is_not_verified(board, live_server, capsys):
+    EvaluationSet.objects.update(may_leave=False)
+    code, report = verified(live_server, capsys)
+    assert code == 1
+    assert (report["ok"], report["cells"].get("equal", 0)) == (False, 0)
+
+
 def test_a_withdrawn_model_takes_its_answers_along(board, client):
     base = "/api/v1/tasks/nli/leaderboard/snapshots/1/evidence/round-1/answers/"
     before = len(b"".join(client.get(base).streaming_content).splitlines())

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from django.core.files.base import ContentFile
 
+from dynabench.client.client import DynabenchClient
 from dynabench.client.commands import main
+from dynabench.client.errors import NotFound
 from evaluation.contract import SetRow
 from evaluation.judges.llm_judges.selectors import read_answers_to_judge
 from evaluation.models import (
@@ -129,6 +131,19 @@ def test_an_old_snapshot_says_of_each_column_what_it_lacks(live_server, monkeypa
     assert main(["verify", f"{live_server.url}/t/nli/leaderboard/snapshots/1/"]) == 0
     text = capsys.readouterr().out
     assert all(name in text for name in (*COSTS, "fairness_consistency"))
+
+
+def test_missing_answers_to_perturbed_examples_are_a_problem(live_server, capsys, monkeypatch):
+    """A snapshot that keeps its configuration is of a server that gives them."""
+    nli_board(monkeypatch, size=20)
+
+    def find_none(*arguments):
+        raise NotFound("There are none.")
+
+    monkeypatch.setattr(DynabenchClient, "download_perturbed", find_none)
+    code, report = verified(live_server, capsys, "nli")
+    assert code == 1
+    assert len(report["problems"]) == 1
 
 
 FREE = """

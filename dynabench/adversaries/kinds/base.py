@@ -60,13 +60,15 @@ class ProbeAnswer(NamedTuple):
 
     is_fooled: whether they were fooled, by the round's rule. chance: the mean probability that they
     give to the right label (0-1); 0 or 1 if they report none. text: what the writing model wrote;
-    "" if that is of no use, and for a probe. words: for a blank, the likeliest first.
+    "" if that is of no use, and for a probe. words: for a blank, the likeliest first. is_answered:
+    False for a probe that people may not write, or that the models could not answer.
     """
 
     is_fooled: bool
     chance: float
     text: str = ""
     words: tuple[str, ...] = ()
+    is_answered: bool = True
 
 
 Step = Probe | Prompt | Blank

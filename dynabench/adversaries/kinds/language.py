@@ -18,7 +18,8 @@ SCRIPTS: Mapping[str, Sequence[str]] = {
     "ja": ("CJK", "HIRAGANA", "KATAKANA"), "zh": ("CJK",), "ko": ("HANGUL", "CJK"),
     "am": ("ETHIOPIC",),
 }  # fmt: skip
-"""Scripts by language. Languages that are not named here are written in Latin letters."""
+"""Scripts by language, of languages that don't use Latin letters."""
+LATIN = ("LATIN", "FULLWIDTH")
 _WORD_LINES = """\
 en the and of to is was it that this with for not they you we are were
 de der die das und ist nicht ein eine mit auf sie wir ich war den zu
@@ -46,12 +47,16 @@ def is_foreign(text: str, language: str) -> bool:
     False
     """
     base = language.split("-")[0].lower()
+    scripts_of_language = SCRIPTS.get(base) or (LATIN if base in COMMON_WORDS else ())
+    # Nothing is known of other languages: several of them have two scripts.
+    if not scripts_of_language:
+        return False
     letters = [character for character in text if character.isalpha()]
     if not letters:
         return False
     # Unicode's names of letters begin with their script.
     scripts = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in letters)
-    own_count = sum(scripts[script] for script in SCRIPTS.get(base, ("LATIN", "FULLWIDTH")))
+    own_count = sum(scripts[script] for script in scripts_of_language)
     if own_count < MIN_SCRIPT_SHARE * len(letters):
         return True
     return base in COMMON_WORDS and _has_words_of_another(text, base)

@@ -49,6 +49,7 @@ CELLS_MESSAGE = gettext_noop("Enter at most %(most)d lines.")
 NO_STRATEGY_MESSAGE = gettext_noop("Enter at least one strategy.")
 NO_GOAL_MESSAGE = gettext_noop("Say what the model should write.")
 SURE_TEXT = "The model still answered rightly, with a probability of {chance:.0%}: {text}"
+UNUSABLE_TEXT = "This text can't be used, so write something else: {text}"
 COPY_TEXT = "This was no new text, so write something else: {text}"
 
 
@@ -144,6 +145,9 @@ def write_text(
         if answer.is_fooled:
             archive.add_find(label, cell, text)
             return
+        if not answer.is_answered:
+            remarks.append(UNUSABLE_TEXT.format(text=text))
+            continue
         # How sure they were tells the writing model which of its tries came closest.
         remarks.append(SURE_TEXT.format(text=text, chance=answer.chance))
 

@@ -412,7 +412,9 @@ def _check_model(options: argparse.Namespace) -> dict[str, Any]:
         answer and {"answer": answer.value, "prob": answer.prob} for answer in answers
     ]
     report = _make_report(Outcome.OK, ending.sentence, ending.log, ending.warnings)
-    return report | vars(ending.usage) | {"runner": runner.name, "answers": readable_answers}
+    usage = dict(vars(ending.usage))
+    del usage["measurements"]  # long lists for recomputing a board, which nobody reads here
+    return report | usage | {"runner": runner.name, "answers": readable_answers}
 
 
 def _check_predictions_file(options: argparse.Namespace) -> dict[str, Any]:

@@ -151,6 +151,17 @@ def test_wrong_settings_are_refused(setting, value):
     assert refusal.value.setting == setting
 
 
+def test_a_text_without_an_answer_is_not_said_to_be_answered_rightly():
+    settings = settings_of(proposals=1, turns=2)
+    [attack] = KINDS["language_model"].plan_attacks(settings, LABELS, Random(0))
+    search = attack.begin({})
+    next(search)
+    search.send(RIGHT._replace(text="One two three four five."))
+    prompt = search.send(RIGHT._replace(is_answered=False))
+    assert "One two three four five." in prompt.fields["earlier"]
+    assert "rightly" not in prompt.fields["earlier"]
+
+
 @pytest.mark.parametrize(
     ("language", "text", "expected"),
     [
@@ -165,6 +176,9 @@ def test_wrong_settings_are_refused(setting, value):
         ("ja", "この旅行はとても良かったです。", False),
         ("ja", "The trip was good.", True),
         ("ru", "Поездка была хорошей.", False),
+        ("sr", "Путовање је било веома добро.", False),
+        ("pa", "ਯਾਤਰਾ ਬਹੁਤ ਵਧੀਆ ਸੀ।", False),
+        ("it-IT", "Поездка была хорошей.", True),
         ("fi", "Matka oli hyvä ja ruoka maistui.", False),
     ],
 )

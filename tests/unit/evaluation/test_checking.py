@@ -68,6 +68,7 @@ def test_a_good_folder_answers_five(capsys, config, inputs, folder):
     assert {"answer", "prob"} == set(report["answers"][0])
     assert report["seconds"] > 0
     assert {"examples_per_second", "peak_bytes", "log", "warnings"} <= set(report)
+    assert "measurements" not in report
 
 
 def test_a_folder_without_a_model_is_refused_as_on_arrival(capsys, config, inputs, tmp_path):

@@ -8,9 +8,15 @@ import tarfile
 import time
 
 import pytest
+from rest_framework.test import APIRequestFactory
+from rest_framework.views import APIView
 
+from core.web.api import read
+from evaluation.api.own_workers import LeaseAnswersSerializer
+from evaluation.contract import MIB, Ending, Outcome
 from evaluation.isolation.inference import leased
 from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.sandbox.usage import ResourceSample, RunMeasurements
 from tasks.services import OFFICIAL_FOLDER
 from tests.support.evaluations import ScriptedRunner
 
@@ -49,6 +55,24 @@ def test_answers_are_written_and_the_end_is_told(asked, tmp_path, monkeypatch, c
     answers = (tmp_path / "answers.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in answers] == ["x0", "x1", "x2"]
     assert (models[0].folder / "config.json").read_text() == "{}"
+
+
+def test_the_api_takes_the_usage_of_a_real_run(asked, monkeypatch, capsys):
+    """Its measurements stay on that machine."""
+    measurements = RunMeasurements(0.0)
+    for second in range(1, 9):
+        measurements.record_sample(ResourceSample(float(second), MIB), float(second))
+        measurements.record_answers(1, float(second))
+    measurements.single_seconds = [0.5, 0.25]
+    usage, _warning = measurements.compute_usage(9.0, is_trusted=True)
+    assert usage.measurements
+    runner = ScriptedRunner(ending=Ending(Outcome.OK, usage))
+    monkeypatch.setattr(leased, "choose_runner", lambda *arguments: runner)
+    leased.main(asked)
+    told = json.loads(capsys.readouterr().out)
+    request = APIRequestFactory().post("/", told, format="json")
+    taken = read(LeaseAnswersSerializer, APIView().initialize_request(request))
+    assert taken["ending"]["usage"]["latency_p95_seconds"] == usage.latency_p95_seconds
 
 
 def test_no_sandbox_is_left_where_the_lease_is_lost(asked, monkeypatch):
