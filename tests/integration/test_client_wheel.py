@@ -82,6 +82,20 @@ def test_its_command_runs(python):
     assert "submit" in said(python.with_name("dynabench"), "--help")
 
 
+def test_the_command_of_its_own_name_starts_a_benchmark(python, tmp_path):
+    """`pipx run dynabench-client` looks for a command that is called as the package is."""
+    folder = tmp_path / "my-benchmark"
+    command = python.with_name("dynabench-client")
+    # As the first step of a person whose machine has no server.
+    server = {"DYNABENCH_URL": "", "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    told = said(command, "init", "my-benchmark", str(folder), "--benchmark", **server)
+    assert "dynabench apply" in told
+    template = ROOT / CLIENT_FOLDER / "benchmarks" / "template"
+    files = {path.name for path in template.iterdir() if path.is_file()}
+    assert {path.name for path in folder.iterdir()} == files - {"gitignore"} | {".gitignore"}
+    assert "\ntask: my-benchmark\n" in (folder / "benchmark.yaml").read_text()
+
+
 def test_its_types_are_known(python, tmp_path):
     (tmp_path / "program.py").write_text(TYPED)
     done = subprocess.run(

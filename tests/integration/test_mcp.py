@@ -214,6 +214,14 @@ def test_a_token_without_the_scope_is_told_its_name(agent):
     }
     assert not Context.objects.exists()
 
+    async def read_all(client):
+        for tool, arguments in (("read_account", {}), ("read_configuration", {"task": "nli"})):
+            error = await refused(client, tool, **arguments)
+            assert (error["code"], error["scope"]) == ("scope", "read"), tool
+
+    # A key that may write doesn't read.
+    agent.run(read_all, key_of(owner, "submit"))
+
 
 @pytest.mark.django_db(transaction=True)
 def test_hostile_arguments(agent):
