@@ -1,6 +1,7 @@
 """The whole loop with real models: write, judge, release, train, evaluate, rank; then forget."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from dynabench.operations.demo.community import make_task
 from dynabench.operations.demo.loop import DemoSize, run_demo
 from dynabench.operations.demo.server import open_site_or_substitute
 from dynabench.operations.demo.texts import LABELS
+from evaluation.dataset_releases.files import compute_digest
 from evaluation.models import Dataset, DatasetFile, EvaluationRun
 from leaderboard.board.tables import build_public_table
 from tasks.models import SIMULATED_TASK_CODE, Round, Task
@@ -37,6 +39,23 @@ def home(tmp_path: Path, monkeypatch, settings) -> Path:
     settings.HOME, settings.MODELS_HOME = tmp_path, tmp_path / "models"
     settings.MEDIA_ROOT = tmp_path / "media"
     return tmp_path
+
+
+def check_what_leaves(folder: Path, task: Task, model_count: int):
+    """Publish the demo's round and board into a folder, and compare them with the tables."""
+    out, files = StringIO(), DatasetFile.objects.filter(is_public=True)
+    round_folder, board_folder = folder / "round", folder / "board"
+    call_command("publish", task.code, 1, to="folder", output=round_folder, stdout=out)
+    found = {path.name: compute_digest(path) for path in round_folder.iterdir()}
+    assert found == dict(files.values_list("name", "sha256"))
+    assert found.keys() >= {"README.md", "croissant.json", "SHA256SUMS", "train.jsonl"}
+    # Without prompts there are no questions, and the command says so.
+    assert ("eval.yaml" in found) != ("no eval.yaml" in out.getvalue())
+    options = {"to": "every-eval-ever", "output": board_folder}
+    call_command("export_board", task.code, stdout=out, **options)
+    records = [json.loads(path.read_text()) for path in board_folder.rglob("*.json")]
+    model_ids = {record["model_info"]["id"] for record in records}
+    assert len(records) == len(model_ids) == model_count
 
 
 def test_the_whole_loop(home):
@@ -70,6 +89,7 @@ def test_the_whole_loop(home):
         with file.file.open("rb") as content:
             assert not file.size or b"simulated" in content.read().lower(), file.name
 
+    check_what_leaves(home / "out", task, report["models"])
     call_command("forget_demo")
     assert not Dataset.objects.exists()
     assert not default_storage.listdir("releases/demo-simulated-round1-v1")[1]
