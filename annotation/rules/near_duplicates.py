@@ -10,7 +10,7 @@ import functools
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from core.text.words import UNSPACED_LETTERS, collapse_spaces, fold, strip_punctuation
@@ -91,7 +91,7 @@ def split_grams(text: str) -> set[str]:
     return {plain[i : i + size] for i in range(max(1, len(plain) - size + 1))} - {""}
 
 
-def compute_overlap(a: set[str], b: set[str]) -> float:
+def compute_overlap(a: Set[str], b: Set[str]) -> float:
     """Return the Jaccard similarity (0-1) of two sets; 0 if both are empty."""
     return len(a & b) / (len(a | b) or 1)
 

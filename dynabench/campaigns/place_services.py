@@ -234,9 +234,9 @@ def take_place(
     (`check_qualified`), takes part in another campaign of the task (`_check_no_other_place`), or
     was not drawn into this arm of a study.
     """
-    # Before the lock: it may look up all accounts of the person, and lock them.
-    door = find_study_door(campaign, arrival, user)
     locked_campaign = lock_campaign(campaign.pk)
+    # Under the lock, as a study that freezes at this moment makes the campaign its arm.
+    door = find_study_door(locked_campaign, arrival, user)
     if locked_campaign.consents.first() != consent:
         raise Refused(_("The consent text has changed. Please read it again."), code="consent")
     # Panels name a person by an id, this site by an account.

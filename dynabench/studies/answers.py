@@ -7,7 +7,7 @@ from dynabench.campaigns import questions
 from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import StudyArm, StudyDraw
-from dynabench.studies.selectors import list_own_annotators, list_panel_hashes
+from dynabench.studies.selectors import list_panel_hashes
 
 
 @questions.find_study_door.answer
@@ -21,7 +21,8 @@ def find_study_door(campaign: Campaign, arrival: Arrival | None, user: User | No
         hashes = list_panel_hashes(campaign, arrival)
         is_drawn = draws.filter(id_hash__in=hashes) | draws.filter(place__id_hash__in=hashes)
     else:
-        is_drawn = draws.filter(annotator__in=list_own_annotators(user) if user else [])
+        # Another account of the person goes to the draw first, which then is this one's.
+        is_drawn = draws.filter(annotator__user=user) if user else draws.none()
     return "" if is_drawn.exists() else reverse("studies:arrive", args=[arm.study.code])
 
 

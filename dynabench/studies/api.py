@@ -149,6 +149,7 @@ class StudyList(_StudyAPIView, generics.ListAPIView[Study]):
     def get_queryset(self) -> QuerySet[Study]:
         """Return the task's studies that the person may read."""
         studies = Study.objects.filter(task=self.get_studied_task()).select_related("task")
+        studies = studies.prefetch_related("arms__campaign__task")
         person = get_person(self.request)
         readable_ids = [study.pk for study in studies if can_read_study(person, study)]
         return studies.filter(pk__in=readable_ids)

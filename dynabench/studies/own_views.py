@@ -1,6 +1,5 @@
 """The task owners' pages about studies: the plan, its freeze, and the report."""
 
-from collections import Counter
 from io import BytesIO
 from typing import Any
 
@@ -24,6 +23,7 @@ from dynabench.studies.selectors import (
     build_records,
     build_study_report,
     can_read_study,
+    count_people,
     list_alone_records,
     list_free_campaigns,
     list_task_studies,
@@ -31,8 +31,6 @@ from dynabench.studies.selectors import (
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Task
 from tasks.permissions import can_own, can_read
-
-PEOPLE_STATES = ("drawn", "began", "submitted")
 
 
 def _find_owned_task(request: HttpRequest, code: str) -> Task:
@@ -120,10 +118,7 @@ def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     if own_study.state != Study.State.DRAFT:
         report = build_study_report(own_study)
         values["report"] = report
-        values["counts"] = Counter()
-        for arm in report["arms"].values():
-            # Its other entries are means and exclusions, which have no sum.
-            values["counts"].update({state: arm[state] for state in PEOPLE_STATES})
+        values["counts"] = count_people(own_study)
         comparisons = report["planned"] + report["exploratory"]
         # Without any, two tables would say so in each row.
         values["has_effects"] = any(one["p"] is not None for one in comparisons)

@@ -1,12 +1,13 @@
 """Read studies: what each drawn person did, as records from which the report is computed."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import log
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet, prefetch_related_objects
+from django.db.models.functions import Coalesce
 
 from core.accounts.counting import find_counted_person
 from core.accounts.models import Annotator, PersonAccount, User
@@ -48,7 +49,10 @@ ExampleRow = dict[str, Any]
 
 def list_task_studies(task: Task) -> QuerySet[Study]:
     """Return the studies of a task, each with the number of people drawn as `people_count`."""
-    return Study.objects.filter(task=task).annotate(people_count=Count("arms__draws"))
+    return Study.objects.filter(task=task).annotate(
+        # Within people, the first draw of each person.
+        people_count=Count("arms__draws", filter=Q(arms__draws__first=None))
+    )
 
 
 def list_free_campaigns(task: Task) -> list[str]:
@@ -60,9 +64,22 @@ def list_free_campaigns(task: Task) -> list[str]:
 def can_read_study(user: User, study: Study) -> bool:
     """Return whether the person owns the study's task and those of all arms, and reads labels."""
     tasks = [study.task]
-    for arm in study.arms.select_related("campaign__task"):
+    # Not once more for the studies of a list, which has read them.
+    prefetch_related_objects([study], "arms__campaign__task")
+    for arm in study.arms.all():
         tasks.append(arm.campaign.task)
     return all(can_own(user, task) and can_read(user, task) for task in tasks)
+
+
+def count_people(study: Study) -> dict[str, int]:
+    """Return how many people were drawn, began and submitted. Each counts once over all arms."""
+    draws = StudyDraw.objects.filter(arm__study=study)
+    people = draws.annotate(person=Coalesce("first_id", "pk"))
+    return people.aggregate(
+        drawn=Count("person", distinct=True),
+        began=Count("person", distinct=True, filter=Q(place__began_at__isnull=False)),
+        submitted=Count("person", distinct=True, filter=Q(place__state__in=SUBMITTED_STATES)),
+    )
 
 
 def count_draws(study: Study) -> list[dict[str, Any]]:
@@ -149,8 +166,9 @@ def build_records(study: Study) -> list[PersonRecord]:
     draws = StudyDraw.objects.filter(arm__study=study).select_related("arm__campaign", "place")
     # One query for each campaign, not for each person.
     rows_by_campaign: dict[int, dict[int, list[ExampleRow]]] = {}
+    measures = {outcome.measure for outcome in study.plan.outcomes}
     for arm in study.arms.select_related("campaign__task"):
-        rows_by_campaign[arm.campaign_id] = _read_examples(arm.campaign)
+        rows_by_campaign[arm.campaign_id] = _read_examples(arm.campaign, measures)
     plan, records = study.plan, []
     numbers: dict[int, int] = {}
     for draw in draws:
@@ -176,15 +194,23 @@ def build_records(study: Study) -> list[PersonRecord]:
     return records
 
 
-def _read_examples(campaign: Campaign) -> dict[int, list[ExampleRow]]:
-    """Return what the campaign's people wrote and did not retract, by the id of the annotator."""
+def _read_examples(campaign: Campaign, measures: Collection[str]) -> dict[int, list[ExampleRow]]:
+    """Return what the campaign's people wrote and did not retract, by the id of the annotator.
+
+    measures: of the plan's outcomes.
+    """
     rows_by_person: dict[int, list[ExampleRow]] = defaultdict(list)
     examples = select_campaign_examples(campaign).filter(retracted_at=None).order_by("pk")
     rows = list(examples.values(*EXAMPLE_FIELDS))
-    agreement = measure_agreement([row["pk"] for row in rows])
-    novelty = compute_novelty(campaign.task.config, rows)
+    # These two compare all rows, so only where an outcome needs them.
+    agreement: Mapping[int, float | None] = {}
+    novelty: Mapping[int, float | None] = {}
+    if "agreement" in measures:
+        agreement = measure_agreement([row["pk"] for row in rows])
+    if "novelty" in measures:
+        novelty = compute_novelty(campaign.task.config, rows)
     for row in rows:
-        row["agreement"], row["novelty"] = agreement.get(row["pk"]), novelty[row["pk"]]
+        row["agreement"], row["novelty"] = agreement.get(row["pk"]), novelty.get(row["pk"])
         rows_by_person[row["annotator"]].append(row)
     return rows_by_person
 

@@ -1,7 +1,9 @@
 """Write studies: plan, freeze and close them, and draw arms for people who arrive."""
 
 from random import SystemRandom
+from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
@@ -15,7 +17,8 @@ from dynabench.campaigns.place_services import NoPlace, check_place, hash_panel_
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import Study, StudyArm, StudyDraw
 from dynabench.studies.rules.draws import draw_arm
-from dynabench.studies.rules.plan import StudyPlan, compute_plan_hash, read_plan
+from dynabench.studies.rules.plan import Arm, StudyPlan, compute_plan_hash, read_plan
+from dynabench.studies.rules.setup import build_arm_code
 from dynabench.studies.selectors import (
     has_earlier_catches,
     list_own_annotators,
@@ -51,10 +54,19 @@ def change_study(*, study: Study, actor: User, plan_text: str) -> None:
     # People may have the link already, which has the code in it.
     if plan.study != locked_study.code:
         raise Invalid(_("You can't change the code of a study."), field="plan_text")
+    # The site has made the tasks and models of the first text.
+    if _list_setup_parts(plan) != _list_setup_parts(locked_study.plan):
+        message = _("You can't change the setup or the models of a study.")
+        raise Invalid(message, field="plan_text")
     _find_campaigns(plan, actor)
     locked_study.plan_text = plan_text
     locked_study.save(update_fields=["plan_text"])
     log(actor, "study.changed", locked_study.task, study=locked_study.code)
+
+
+def _list_setup_parts(plan: StudyPlan) -> list[Any]:
+    """Return what the site makes of a plan: the setup, and each arm's model."""
+    return [plan.setup, *(arm.model for arm in plan.arms)]
 
 
 @transaction.atomic
@@ -98,7 +110,7 @@ def close_study(*, study: Study, actor: User) -> None:
     locked_study.state = State.CLOSED
     locked_study.save(update_fields=["state"])
     # First those who joined in the last minute, whose draw still needs its hash.
-    match_draws()
+    match_draws(study=locked_study)
     StudyDraw.objects.filter(arm__study=locked_study, place=None).update(id_hash="")
     log(actor, "study.closed", locked_study.task, study=locked_study.code)
 
@@ -122,6 +134,18 @@ def parse_site_plan(text: str) -> StudyPlan:
     return plan
 
 
+def get_campaign_slug(plan: StudyPlan, arm: Arm) -> str:
+    """Return the URL name of an arm's campaign, and with `setup` of its task; empty without one."""
+    if arm.campaign or plan.setup is None:
+        return arm.campaign or ""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    codes = [build_arm_code(plan.study, arm.name, key) for key in keys]
+    # A draft made before the site's key changed keeps the code that it has.
+    return (
+        Campaign.objects.filter(slug__in=codes).values_list("slug", flat=True).first() or codes[0]
+    )
+
+
 def _find_campaigns(plan: StudyPlan, actor: User) -> list[Campaign]:
     """Return the arms' campaigns, in the order of the arms. Raises Refused or Invalid.
 
@@ -131,7 +155,7 @@ def _find_campaigns(plan: StudyPlan, actor: User) -> list[Campaign]:
     for arm in plan.arms:
         campaign = (
             Campaign.objects.select_related("task")
-            .filter(slug=plan.get_campaign_slug(arm), study_arm=None)
+            .filter(slug=get_campaign_slug(plan, arm), study_arm=None)
             .first()
         )
         if campaign is None or campaign in campaigns:
@@ -155,7 +179,7 @@ def draw_person(
     arrival: a panel's ids. user: else the account of a person from this site. Stores of a panel's
     person only a keyed hash. Locks the study, so that the draws of an urn come one after another.
     Raises NoPlace for newcomers if the study is closed or a campaign has no place: then a draw
-    would not be fair.
+    would not be fair. Raises it too for people who have a place with another account.
     """
     # Other accounts of the same person get the same arm. Before the lock, as it may lock them.
     annotators = list_own_annotators(user) if user else []
@@ -167,7 +191,11 @@ def draw_person(
     if arrival:
         for arm in arms:
             hashes += list_panel_hashes(arm.campaign, arrival)
+    if annotator:
+        _check_no_other_account(arms, annotators, annotator)
     draws = _find_draws(locked_study, annotators, hashes)
+    if draws and annotator:
+        draws = _take_draws_over(locked_study, draws, annotator)
     if not draws:
         if locked_study.state != State.FROZEN:
             raise NoPlace(_("This study is closed."), code="closed")
@@ -177,6 +205,33 @@ def draw_person(
         draws = _store_draws(locked_study, arms, arrival, annotator, hashes)
     current_id = _choose_current_draw(draws).arm_id
     return next(arm for arm in arms if arm.pk == current_id)
+
+
+def _check_no_other_account(
+    arms: list[StudyArm], annotators: list[int], annotator: Annotator
+) -> None:
+    """Check that no other account of the person has a place in an arm. Raises NoPlace.
+
+    annotators: of all accounts of the person. annotator: of the account that comes.
+    """
+    other_ids = [pk for pk in annotators if pk != annotator.pk]
+    campaign_ids = [arm.campaign_id for arm in arms]
+    if Place.objects.filter(campaign__in=campaign_ids, annotator__in=other_ids).exists():
+        message = _("You already take part in this study with another account.")
+        raise NoPlace(message, code="account")
+
+
+def _take_draws_over(study: Study, draws: list[StudyDraw], annotator: Annotator) -> list[StudyDraw]:
+    """Give the draws of the person's other account to this one, and return the person's draws.
+
+    Call with the study locked.
+    """
+    own_draws = StudyDraw.objects.filter(arm__study=study, annotator=annotator)
+    # Both were drawn before the site knew that they are one person: this account keeps its own.
+    if not own_draws.exists():
+        # A draw is matched with the place of its account, which this one will have.
+        StudyDraw.objects.filter(pk__in=[draw.pk for draw in draws]).update(annotator=annotator)
+    return list(own_draws.select_related("place"))
 
 
 def _store_draws(
@@ -235,24 +290,26 @@ def _find_draws(study: Study, annotators: list[int], hashes: list[str]) -> list[
         return []
     if study.plan.design == "within":
         # Who goes on to the next part has just submitted one.
-        match_draws()
+        match_draws(study=study)
     is_same_person = Q(pk=draw.first_id_or_own) | Q(first=draw.first_id_or_own)
     return list(own_draws.filter(is_same_person).select_related("place"))
 
 
 @transaction.atomic
-def match_draws() -> int:
+def match_draws(study: Study | None = None) -> int:
     """Note which place each drawn person took, and return how many were new.
 
-    From then on the draw needs no hash of its own. Takes no lock: one update per draw.
+    study: only of this one, where others wait for its lock; None for all. From then on the draw
+    needs no hash of its own. Takes no lock: one update per draw.
     """
     is_same_person = Q(annotator=OuterRef("annotator")) | (
         Q(id_hash=OuterRef("id_hash")) & ~Q(id_hash="")
     )
     own_places = Place.objects.filter(is_same_person, campaign=OuterRef("arm__campaign"))
-    draws = StudyDraw.objects.filter(place=None).annotate(
-        own_place=Subquery(own_places.values("pk")[:1])
-    )
+    draws = StudyDraw.objects.filter(place=None)
+    if study:
+        draws = draws.filter(arm__study=study)
+    draws = draws.annotate(own_place=Subquery(own_places.values("pk")[:1]))
     matched_count = 0
     for draw in draws.exclude(own_place=None).values("pk", "own_place"):
         # On condition, as two processes may match at once.

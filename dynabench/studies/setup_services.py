@@ -9,16 +9,24 @@ from dynabench.campaigns.services import make_campaign, set_campaign_state
 from dynabench.studies.models import Study
 from dynabench.studies.rules.model_alone import KEY, read_key
 from dynabench.studies.rules.plan import Arm, StudyPlan
-from dynabench.studies.rules.setup import build_arm_code, build_arm_config, count_arm_places
-from dynabench.studies.services import freeze_study, make_study, parse_site_plan
+from dynabench.studies.rules.setup import build_arm_config, count_arm_places
+from dynabench.studies.services import (
+    freeze_study,
+    get_campaign_slug,
+    make_study,
+    parse_site_plan,
+)
 from tasks.config.parsing import dump_yaml
 from tasks.contexts.files import Summary, summarise_file
 from tasks.contexts.services import import_contexts
 from tasks.making.services import make_own_task
 from tasks.models import Round, Task
 from tasks.rounds.opening_services import request_round_state
-from tasks.rounds.services import add_target_to_planned_round
+from tasks.rounds.services import add_target_to_planned_round, change_round
 from tasks.targets.services import add_target
+
+TARGET_NAME = "model"
+"""The name of the model in each arm's task. The arm's own name would tell the condition."""
 
 
 @transaction.atomic
@@ -41,7 +49,7 @@ def set_up_study(
         summary = summary or _read_cases(cases, file_name, task, plan)
         _fill_round(arm, task, summary, file_name, actor)
         _make_arm_campaign(plan, arm, task, actor)
-    first_task = Task.objects.get(code=build_arm_code(plan.study, plan.arms[0].name))
+    first_task = Task.objects.get(code=get_campaign_slug(plan, plan.arms[0]))
     return make_study(task=first_task, actor=actor, plan_text=plan_text)
 
 
@@ -51,7 +59,7 @@ def _make_arm_task(plan: StudyPlan, arm: Arm, actor: User, *, is_approved: bool)
     config_text = build_arm_config(plan.setup.task, has_model=arm.model is not None)
     task, _notes = make_own_task(
         creator=actor,
-        code=build_arm_code(plan.study, arm.name),
+        code=get_campaign_slug(plan, arm),
         text=config_text,
         allow_try_out=False,
         is_approved=is_approved,
@@ -84,9 +92,12 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
 
 def _fill_round(arm: Arm, task: Task, summary: Summary, file_name: str, actor: User) -> None:
     """Store the cases in the task's first round, and add the arm's model to it."""
-    import_contexts(round=task.rounds.get(), summary=summary, file_name=file_name, actor=actor)
+    round = task.rounds.get()
+    import_contexts(round=round, summary=summary, file_name=file_name, actor=actor)
+    # People don't read which model they talk to; once the round is over, its name says nothing.
+    change_round(round=round, actor=actor, fields={"show_target_name": False})
     if arm.model is not None:
-        fields = {**arm.model.model_dump(), "name": arm.name}
+        fields = {**arm.model.model_dump(), "name": TARGET_NAME}
         add_target_to_planned_round(
             target=add_target(task=task, actor=actor, fields=fields), actor=actor
         )
@@ -103,7 +114,7 @@ def _make_arm_campaign(plan: StudyPlan, arm: Arm, task: Task, actor: User) -> No
         actor=actor,
         token="",
         name=plan.title,
-        slug=build_arm_code(plan.study, arm.name),
+        slug=get_campaign_slug(plan, arm),
         places=count_arm_places(plan.size.people, share),
         each=plan.size.each,
         questions=questions,
@@ -119,7 +130,7 @@ def open_study(*, study: Study, actor: User, ethics_name: str) -> None:
     Refused, Invalid, RoundError.
     """
     plan = study.plan
-    codes = [build_arm_code(plan.study, arm.name) for arm in plan.arms]
+    codes = [get_campaign_slug(plan, arm) for arm in plan.arms]
     for round in Round.objects.filter(task__code__in=codes).select_related("task"):
         if round.state in (Round.State.DRAFT, Round.State.READY):
             request_round_state(round=round, state=Round.State.OPEN, actor=actor)

@@ -1,5 +1,6 @@
 """Simulated people of a study on a site: they come by its door and work through the services."""
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,7 +74,8 @@ def play_people(study: Study, people: int, crowd: SimulatedPeople) -> Iterator[i
     """
     plan = study.plan
     for number in range(people):
-        arrival = Arrival(f"{ID_START}{crowd.random.getrandbits(64):016x}")
+        # Not from the seed: a second run with it meets other people.
+        arrival = Arrival(f"{ID_START}{secrets.token_hex(8)}")
         for _part in range(len(plan.arms) if plan.design == "within" else 1):
             arm = draw_person(study=study, arrival=arrival)
             place, _secret = place_services.take_place(

@@ -14,6 +14,7 @@ from core.accounts.counting import find_counted_person
 from core.accounts.models import PersonAccount
 from core.errors import Invalid, Refused
 from dynabench.campaigns.models import Campaign
+from dynabench.campaigns.place_services import NoPlace
 from dynabench.studies import services
 from dynabench.studies.models import Study, StudyDraw
 from dynabench.studies.rules.bundle import find_bundle_problems
@@ -131,6 +132,27 @@ def test_a_second_account_of_a_person_gets_the_same_arm():
     assert StudyDraw.objects.count() == 1
     with pytest.raises(Refused):
         agree(Campaign.objects.exclude(pk=arm.campaign_id).get(), second)
+
+
+def test_one_account_of_a_person_takes_the_place(capsys):
+    study, owner, _ = plan_study(way="account")
+    services.freeze_study(study=study, actor=owner)
+    first, second = UserFactory(), UserFactory()
+    campaign = services.draw_person(study=study, user=first).campaign
+    person = find_counted_person(first)
+    PersonAccount.objects.update_or_create(user=second, defaults={"person": person})
+    services.draw_person(study=study, user=second)
+    # The draw is the second account's now, so that its place is the one that counts.
+    with pytest.raises(Refused):
+        agree(campaign, first)
+    agree(campaign, second)
+    with pytest.raises(NoPlace) as caught:
+        services.draw_person(study=study, user=first)
+    assert caught.value.code == "account"
+    assert 'id="' in sign_in(first).get("/s/helped/").text
+    services.match_draws()
+    assert StudyDraw.objects.get().place.annotator.user == second
+    assert read_report(study, capsys)["joined_without_draw"] == 0
 
 
 def test_who_joined_before_there_was_a_guard_is_not_analysed(frozen, capsys):

@@ -12,6 +12,7 @@ from dynabench.campaigns.models import Campaign, Place
 from dynabench.studies.model_alone_services import MAX_TRIES, ask_models_alone
 from dynabench.studies.models import ModelAlone, Study, StudyDraw
 from dynabench.studies.rules.bundle import find_bundle_problems
+from dynabench.studies.services import change_study, get_campaign_slug
 from dynabench.studies.setup_services import open_study, set_up_study
 from tasks.models import Task
 from tests.support.factories import UserFactory
@@ -124,6 +125,21 @@ def test_a_case_without_a_usable_key_costs_no_call(four_arms, key):
     assert ModelAlone.objects.filter(arm__name="model_b").count() == 10
 
 
+def test_neither_a_name_nor_a_code_tells_the_arm(four_arms, settings):
+    codes = {}
+    for arm in four_arms.arms.select_related("campaign__task"):
+        round = arm.campaign.task.rounds.get()
+        assert not round.show_target_name
+        codes[arm.name] = arm.campaign.slug
+        assert round.targets.exclude(name="model").count() == 0
+    # Another site has other codes for the same names, and a site with a new key keeps its own.
+    plan = four_arms.plan
+    old_key, settings.SECRET_KEY = settings.SECRET_KEY, "another key " * 5
+    assert all(get_campaign_slug(plan, arm) != codes[arm.name] for arm in plan.arms)
+    settings.SECRET_KEY_FALLBACKS = [old_key]
+    assert all(get_campaign_slug(plan, arm) == codes[arm.name] for arm in plan.arms)
+
+
 def test_simulated_people_never_mix_with_people(four_arms):
     arrive(four_arms, 1)
     with pytest.raises(CommandError):
@@ -171,6 +187,37 @@ def test_a_study_opens_in_steps_and_once():
     study.refresh_from_db()
     assert study.frozen_at == frozen_at
     assert set(Campaign.objects.values_list("state", flat=True)) == {"open"}
+
+
+def test_the_same_command_goes_on():
+    owner = UserFactory()
+    names = {"owner": owner.email}
+    # A draft, or what a refusal left of it, is opened by the command that made it.
+    call_command("set_up_study", PLAN, CASES, **names)
+    call_command("set_up_study", PLAN, CASES, open="Dr Ito", **names)
+    assert Study.objects.get().state == "frozen"
+    assert set(Campaign.objects.values_list("state", flat=True)) == {"open"}
+    # Without --open it is another study, whose code is taken.
+    with pytest.raises(CommandError):
+        call_command("set_up_study", PLAN, CASES, **names)
+
+
+def test_a_draft_keeps_what_was_made_of_its_plan():
+    study = set_up()
+    owner, text = study.task.made_by, study.plan_text
+    for old, new in [("Nobody knows.", "Yes."), ("max_turns: 10", "max_turns: 9")]:
+        assert old in text
+        with pytest.raises(Invalid):
+            change_study(study=study, actor=owner, plan_text=text.replace(old, new))
+    change_study(study=study, actor=owner, plan_text=text.replace("Do people decide", "Do all"))
+    study.refresh_from_db()
+    assert study.plan.title.startswith("Do all")
+
+
+def test_a_second_run_with_the_same_seed_meets_other_people(four_arms):
+    for _ in range(2):
+        call_command("simulate_people", four_arms.code, people=2, seed=1)
+    assert Place.objects.filter(state="submitted").count() == 4
 
 
 def test_the_commands_say_what_is_wrong(tmp_path):

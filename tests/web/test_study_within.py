@@ -12,9 +12,10 @@ from dynabench.campaigns.models import Campaign, Place
 from dynabench.studies import services
 from dynabench.studies.models import StudyDraw
 from dynabench.studies.rules.bundle import find_bundle_problems
+from dynabench.studies.selectors import count_people, list_task_studies
 from tests.support.campaigns import YES
 from tests.support.factories import UserFactory
-from tests.support.studies import PLAN, plan_study, write_in_study
+from tests.support.studies import PLAN, arrive, plan_study, write_in_study
 
 pytestmark = pytest.mark.django_db
 WITHIN = PLAN.replace("design: between", "design: within")
@@ -125,3 +126,12 @@ def test_who_leaves_a_part_takes_no_further_one():
     assert client.get("/s/helped/", {"pid": "person-1"}).url.startswith(f"/c/{slug}/")
     assert 'href="/s/helped/"' not in client.get(f"/c/{slug}/progress/").text
     assert not Campaign.objects.exclude(slug=slug).get().all_places.exists()
+
+
+def test_people_are_counted_once_over_all_arms(frozen):
+    study, _owner = frozen
+    take_parts(study, 1)
+    arrive(study, 2)
+    services.match_draws()
+    assert count_people(study) == {"drawn": 2, "began": 2, "submitted": 1}
+    assert list_task_studies(study.task).get().people_count == 2

@@ -1,7 +1,7 @@
 """How new each text of an arm is, compared with the earlier ones of the arm. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from annotation.rules.near_duplicates import (
@@ -13,6 +13,8 @@ from annotation.rules.near_duplicates import (
 from dynabench.campaigns.rules.novelty import score_novelty
 from tasks.config.schema import TaskConfig
 
+Grams = frozenset[str]
+
 
 def compute_novelty(
     config: TaskConfig, rows: Sequence[Mapping[str, Any]]
@@ -23,20 +25,28 @@ def compute_novelty(
     that the time grows with the number of texts.
     """
     novelty: dict[int, float | None] = {}
-    grams_by_key: dict[int, list[set[str]]] = defaultdict(list)
+    grams_by_key: dict[int, set[Grams]] = defaultdict(set)
     for row in rows:
         text = get_compared_text(config, row["inputs"])
-        keys, grams = compute_band_keys(text), split_grams(text)
+        keys, grams = compute_band_keys(text), frozenset(split_grams(text))
         # A short text may be the same by chance, so nothing is said about it.
         if not keys:
             novelty[row["pk"]] = None
             continue
-        likeness = 0.0
+        # Only texts that share a key can be near copies, so few are compared, and each once.
+        candidates = set().union(*(grams_by_key[key] for key in keys))
+        novelty[row["pk"]] = score_novelty(_find_likeness(grams, candidates))
         for key in keys:
-            # Only texts that share a key can be near copies, so few are compared.
-            for earlier_grams in grams_by_key[key]:
-                likeness = max(likeness, compute_overlap(grams, earlier_grams))
-        novelty[row["pk"]] = score_novelty(likeness)
-        for key in keys:
-            grams_by_key[key].append(grams)
+            grams_by_key[key].add(grams)
     return novelty
+
+
+def _find_likeness(grams: Grams, candidates: Iterable[Grams]) -> float:
+    """Return how like the text is to the most similar one, 0 to 1; 0 without candidates."""
+    likeness = 0.0
+    for earlier_grams in candidates:
+        likeness = max(likeness, compute_overlap(grams, earlier_grams))
+        # Nothing is more alike than a copy.
+        if likeness >= 1:
+            break
+    return likeness

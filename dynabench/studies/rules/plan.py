@@ -190,10 +190,6 @@ class StudyPlan(ConfigPart):
         """Return how often a full urn holds each arm, by name."""
         return {arm.name: arm.ratio for arm in self.arms}
 
-    def get_campaign_slug(self, arm: Arm) -> str:
-        """Return the URL name of an arm's campaign; empty if the plan names none."""
-        return arm.campaign or (build_arm_code(self.study, arm.name) if self.setup else "")
-
     def get_outcome(self, name: str) -> Outcome:
         """Return the outcome of this name."""
         return next(outcome for outcome in self.outcomes if outcome.name == name)
@@ -408,7 +404,7 @@ def _find_setup_problems(plan: StudyPlan) -> Iterator[Finding]:
             yield Finding(("arms", index, "model"), message, fix)
         if plan.setup is None:
             continue
-        code = build_arm_code(plan.study, arm.name)
+        code = build_arm_code(plan.study, arm.name, "")
         if len(code) > MAX_CODE_CHARS:
             message = f"{code} is too long for the URL of a task and a campaign"
             yield Finding(("arms", index, "name"), message, "use shorter names")

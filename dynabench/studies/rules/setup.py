@@ -1,7 +1,7 @@
 """What a plan says of the site: the task of all arms, their models, and the campaign. Pure."""
 
+import hmac
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,7 +11,7 @@ from tasks.config.parsing import dump_yaml
 
 MAX_CODE_CHARS = 40
 """The longest URL name of a task, and of a campaign."""
-CODE_DIGITS = 4
+CODE_DIGITS = 8
 """Characters that tell the codes of a study's arms apart."""
 SPARE_SHARE = 0.2
 """The places beyond the plan's people, for those who leave before they submit."""
@@ -52,13 +52,15 @@ class Setup(ConfigPart):
     campaign: CampaignSetup
 
 
-def build_arm_code(study: str, arm: str) -> str:
+def build_arm_code(study: str, arm: str, key: str) -> str:
     """Return the URL name of an arm's task and campaign, from which people learn no condition.
 
-    >>> build_arm_code("help-with-facts", "model_a")
-    'help-with-facts-d051'
+    key: the site's secret. Without it nobody can try which arm's name gives a code.
+
+    >>> build_arm_code("help-with-facts", "model_a", "secret")
+    'help-with-facts-64ee54d6'
     """
-    digest = sha256(f"{study}/{arm}".encode()).hexdigest()
+    digest = hmac.new(key.encode(), f"{study}/{arm}".encode(), "sha256").hexdigest()
     return f"{study}-{digest[:CODE_DIGITS]}"
 
 

@@ -28,6 +28,10 @@ def test_a_copy_of_an_earlier_text_is_not_new():
     assert measure(TEXTS[:1]) == [1]
 
 
+def test_many_copies_are_compared_once():
+    assert measure(TEXTS[:1] * 2000) == [1] + [0] * 1999
+
+
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_novelty_is_a_share_or_unknown(texts):
     assert all(value is None or 0 <= value <= 1 for value in measure(texts))

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from core.errors import Invalid, Refused
+from dynabench.studies.models import Study
 from dynabench.studies.setup_services import open_study, set_up_study
 from tasks.line_files import FileError
 from tasks.services import find_account
@@ -32,8 +33,11 @@ class Command(BaseCommand):
         cases = Path(options["cases"])
         try:
             owner = find_account(options["owner"])
-            study = set_up_study(
-                plan_text=Path(options["plan"]).read_text(encoding="utf-8"),
+            plan_text = Path(options["plan"]).read_text(encoding="utf-8")
+            # The same command goes on where opening was refused.
+            made_study = Study.objects.filter(plan_text=plan_text).first()
+            study = (options["open"] and made_study) or set_up_study(
+                plan_text=plan_text,
                 cases=cases.read_bytes(),
                 file_name=cases.name,
                 actor=owner,
