@@ -9,6 +9,7 @@ from core.web.form_fields import LIMIT_NAMES, build_request_field
 from tests.support.doors import pairs
 
 APART = {
+    ("AttackQuestionSerializer", "text", "CommentForm"): "a program's text is no comment",
     ("NewInvitationSerializer", "role", "LinkForm"): "a link can be passed on: it makes no owner",
     ("NewPostSerializer", "text", "CommunityForm"): "the text of the community's own page",
     ("DutyChangeSerializer", "share", "AmountForm"): "people type percent",
