@@ -72,6 +72,7 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
     summary = summarise_file(cases, file_name, task.config, ())
     if summary.errors:
         error = summary.errors[0]
+        # Translators: a problem of a file, at the number of its line
         message = _("Line %(line)d: %(problem)s")
         raise Invalid(message % {"line": error.line, "problem": error.message}, field="cases")
     # The outcome compares with it, also where the arm has no model.
@@ -81,6 +82,7 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
             if read_key(row.values.get("metadata") or {}, verdict.fields) is None:
                 problem = f'write `metadata` as {{"{KEY}": {{"{verdict.fields[0]}": …}}}}'
                 values = {"line": row.line, "problem": problem}
+                # Translators: a problem of a file, at the number of its line
                 raise Invalid(_("Line %(line)d: %(problem)s") % values, field="cases")
     # The interval by cases needs those that the plan was simulated with.
     if summary.new_count < plan.size.contexts:

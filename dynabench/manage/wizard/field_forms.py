@@ -175,6 +175,7 @@ def list_first_choices() -> list[dict[str, Any]]:
         {
             "title": title,
             "place_words": PLACE_WORDS[place],
+            # Translators: name of a button that adds a field, such as: a text to read
             "button": _("Add: %(field)s") % {"field": title},
             "values": {"label": label, "type": kind, "place": place},
         }
