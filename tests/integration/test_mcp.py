@@ -16,6 +16,8 @@ from tasks.services import OFFICIAL_FOLDER
 from tests.support.agents import TRANSPORTS, Agent, ask, http_client, http_server, refused
 from tests.support.evaluations import set_version, without_deltas
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
+from tests.support.hub_models import model_hub, use_hub
+from tests.support.serving_models import tiny_model
 
 TEXT = (OFFICIAL_FOLDER / "nli" / "task.yaml").read_text()
 CONTEXTS = "\n".join(json.dumps({"premise": f"It rained on day {day}."}) for day in range(3))
@@ -183,6 +185,41 @@ def test_predictions_are_followed_to_the_score(transport, server, tmp_path):
         assert wrong["untrusted"] == ["examples"]
 
     Agent(transport, tmp_path, server).run(submit, key_of(owner, "read", "submit"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_models_of_a_hub_and_of_a_folder_are_followed_to_the_score(server, tmp_path, monkeypatch):
+    task = TaskFactory(code="nli")
+    without_deltas(task)
+    RoundFactory(task=task)
+    set_version(task, "control", size=12, may_leave=True)
+    owner = UserFactory()
+    confirm_address(owner)
+    opened = tmp_path / "open"
+    tiny_model(opened / "tiny", "pair-classification")
+    uploaded = tiny_model(tmp_path / "other", "pair-classification", seed=1)
+    commit = "0123456789abcdef" * 2 + "01234567"
+
+    async def submit(client):
+        hub = {"task": "nli", "name": "hub", "source": "org/tiny"}
+        sent = [
+            await ask(client, "submit_hub_model", **hub, revision=commit),
+            await ask(client, "submit_model_folder", task="nli", name="folder", path="tiny"),
+        ]
+        for one in sent:
+            done = await follow(client, one["model_id"])
+            assert done["results"]["scores"]["control"]["accuracy"]["n"] == 12
+        # A commit that the hub lacks ends with a reason, not with a model.
+        absent = await ask(client, "submit_hub_model", **hub | {"name": "no"}, revision="f" * 40)
+        failed = await follow(client, absent["model_id"])
+        assert "org/tiny" in failed["results"]["error"]["sentence"]
+        return [one["name"] for one in (await ask(client, "list_models"))["models"]]
+
+    with model_hub("org/tiny", commit, uploaded) as address:
+        use_hub(monkeypatch, address)
+        key = key_of(owner, "read", "submit")
+        names = Agent("stdio", tmp_path, server).run(submit, key, "--folder", str(opened))
+    assert {*names} == {"hub", "folder", "no"}
 
 
 async def follow(client, model_id):
