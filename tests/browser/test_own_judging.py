@@ -187,7 +187,7 @@ def test_the_dashboard_refreshes_until_it_is_paused(page, judged):
 def test_the_second_opinion(page, judged):
     path = "/own/nli/rounds/1/second-opinion/"
     visit(page, path)
-    expect(page.get_by_text("No disagreements")).to_be_visible()
+    expect(page.locator("#no-disagreements")).to_be_visible()
     expect(page.locator(".squares > li").first).to_be_visible()
     audit(page)
     example = Example.objects.earliest("pk")
