@@ -40,7 +40,8 @@ def test_one_file_makes_a_kind_at_every_door(as_alice, api, media, monkeypatch):
     assert (submission.state, submission.source) == ("done", "https://org-demo.hf.space")
     assert submission.runs.count() == 1 + len(task.config.metrics.deltas)
     assert submission.get_kind_display() == "a Space on the hub"
-    assert "a Space on the hub" in as_alice.get(url_of(submission)).text
+    # The head of the page begins with it.
+    assert "A Space on the hub" in as_alice.get(url_of(submission)).text
     reply = api.post("/api/v1/tasks/nli/models/", {**sent, "name": "Another"})
     assert (reply.status_code, reply.json()["kind"]) == (201, "space")
     # The committed schema does not name this kind.
