@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 from django.utils.text import Truncator
@@ -131,7 +132,10 @@ def _build_title(task: Task, example: Example) -> str:
     for _title, words in _list_answers(config, text_fields, example.inputs):
         # A picture or a sound has markup instead of words.
         if not task.is_sensitive and not isinstance(words, Markup):
-            return Truncator(" ".join(words.split())).chars(MAX_TITLE_CHARS)
+            text = " ".join(words.split())
+            title = shorten(text, MAX_TITLE_CHARS, placeholder="…")
+            # Languages without spaces have no word to end at.
+            return title if title != "…" else Truncator(text).chars(MAX_TITLE_CHARS)
     return ""
 
 
