@@ -152,7 +152,7 @@ def _build_round_values(round: Round) -> dict[str, Any]:
             value = round.task.config.challenges.get(value, value)
         slices.append((translated_title, value, tries, confirmed))
         if not tries:
-            untried_values.append(f"{translated_title}: {value}")
+            untried_values.append((translated_title, value))
     answers = None
     if round.task.config.has_rows_to_judge:
         answers = count_right_answers([round])

@@ -187,7 +187,7 @@ def slices(html):
 
 def untried(page):
     """The slices that nobody has tried, as the page names them."""
-    names = list(page.context["untried"])
+    names = [f"{title}: {value}" for title, value in page.context["untried"]]
     assert ('id="untried"' in page.text) == bool(names)
     assert all(escape(name) in page.text for name in names)
     return names
