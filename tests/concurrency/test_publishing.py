@@ -8,11 +8,20 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from evaluation.models import Publication
+from tests.support.factories import ContextFactory, RoundFactory
 from tests.support.races import races
 from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
 from tests.support.zenodo import zenodo_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def nli(db):
+    """An open round with the texts of its examples."""
+    round = RoundFactory()
+    ContextFactory.create_batch(3, round=round)
+    return round
 
 
 def test_a_release_is_published_once(closed, settings, at_once):

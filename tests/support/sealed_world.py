@@ -129,7 +129,7 @@ def _ids(world, dataset, examples):
     task = world.task
     versions = [make_release_version(dataset), make_held_version(dataset)]
     runs = [_run(task, name, one) for name in ("first", "second") for one in versions]
-    study = task.campaigns.get()
+    study = task.campaigns.order_by("pk").first()
     ids = {name: list(known) for name, known in world.ids.items()}
     shared = [one.evaluation_set.name for one in versions]
     comments = Comment.objects.filter(example__in=examples).values_list("pk", flat=True)
