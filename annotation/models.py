@@ -117,6 +117,8 @@ class Suggestion(models.Model):
         EDIT = "edit"
         IGNORE = "ignore"
 
+    USED_ACTIONS = (Action.USE, Action.EDIT)
+
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="suggestions")
     text = models.TextField()
     source = models.CharField(max_length=60, help_text="The generator's name.")

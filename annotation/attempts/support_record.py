@@ -40,7 +40,7 @@ def _describe_suggestions(suggestions: list[Suggestion], text: str) -> dict[str,
         suggestion for suggestion in suggestions if suggestion.text.split() == text.split()
     ]
     changed_suggestions = [
-        suggestion for suggestion in suggestions if suggestion.action in (Action.USE, Action.EDIT)
+        suggestion for suggestion in suggestions if suggestion.action in Suggestion.USED_ACTIONS
     ]
     if used_suggestions:
         action = Action.USE

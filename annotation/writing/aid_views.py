@@ -72,6 +72,6 @@ def _show_page(
         # Without a fragment, for then the browser would not focus the heading.
         query = {"support": write_page.opened_aid}
         return redirect(reverse("annotation:write", args=[write_page.task.code], query=query))
-    part = "work" if write_page.opened_aid in (Action.USE, Action.EDIT) else "support"
+    part = "work" if write_page.opened_aid in Suggestion.USED_ACTIONS else "support"
     values = {**write_page.build_context(), "support_said": message}
     return render_page(request, page.TEMPLATE, values, block_name=part, status=status)

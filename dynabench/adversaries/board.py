@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from annotation.models import Example, TargetOutput
+from annotation.models import Example, Suggestion, TargetOutput
 from annotation.rules.near_duplicates import get_written_text
 from dynabench.adversaries.board_measures import (
     Measured,
@@ -81,8 +81,6 @@ class RowCounts(NamedTuple):
 
 
 PEOPLE, HELPED = "people", "helped"
-HELP_USED = ("use", "edit")
-"""What people did with a suggestion if their text comes from it."""
 
 
 def build_board(task: Task) -> list[BoardRow]:
@@ -146,7 +144,7 @@ def _build_people_rows(
     """Return the row of people, and one of people with help if there are any."""
     rows = []
     # A suggestion that was ignored helped nobody.
-    helped = Q(support__suggestion__in=HELP_USED)
+    helped = Q(support__suggestion__in=Suggestion.USED_ACTIONS)
     # Without the key the condition is unknown to the database, and so is its opposite.
     alone = ~helped | Q(support__suggestion__isnull=True)
     for code, condition in ((PEOPLE, alone), (HELPED, helped)):
@@ -168,7 +166,7 @@ def _find_code(
     if is_program:
         # Programs that people run with a token are neither people nor entries of the task.
         return codes.get(author, "")
-    return HELPED if suggestion in HELP_USED else PEOPLE
+    return HELPED if suggestion in Suggestion.USED_ACTIONS else PEOPLE
 
 
 def _list_fooled(

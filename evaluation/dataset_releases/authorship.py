@@ -11,8 +11,6 @@ from evaluation.models import Dataset
 from tasks.models import TargetModel
 from validation.models import Validation
 
-USED_ACTIONS = (Suggestion.Action.USE, Suggestion.Action.EDIT)
-
 
 @dataclass(frozen=True)
 class Authorship:
@@ -54,6 +52,14 @@ class Authorship:
         return creators or ["crowdsourced"]
 
     @property
+    def origin_tags(self) -> list[str]:
+        """Return the Hub's tags on who made the rows."""
+        tags = [] if self.is_simulated else ["human-in-the-loop"]
+        if self.has_synthetic_rows:
+            tags.append("synthetic")
+        return tags
+
+    @property
     def annotations_creators(self) -> list[str]:
         """Return who judged, in the words of the Hub's metadata."""
         if self.is_simulated:
@@ -69,6 +75,16 @@ class Authorship:
         if self.is_simulated or (self.program_votes and not self.person_votes):
             return "programs"
         return "people and programs" if self.program_votes else "people"
+
+    @property
+    def other_judges(self) -> str:
+        """Return who judged beside the authors, as the beginning of a sentence."""
+        return self.judges.replace("people", "other people", 1).capitalize()
+
+    @property
+    def counted_judges(self) -> str:
+        """Return whose votes a release's numbers count: those of people, or of simulated ones."""
+        return "programs" if self.is_simulated else "people"
 
     @property
     def goal(self) -> str:
@@ -111,8 +127,7 @@ class Authorship:
             return "Programs judged them, too."
         if not (self.person_votes or self.program_votes):
             return "Nobody judged them on the site."
-        others = self.judges.replace("people", "other people", 1)
-        return f"{others.capitalize()} judged them, without seeing the author's label or a model's."
+        return f"{self.other_judges} judged them, without seeing the author's label or a model's."
 
 
 def find_model_names(dataset: Dataset) -> str:
@@ -137,7 +152,7 @@ def read_authorship(dataset: Dataset) -> Authorship:
     # Imported rows keep the id that they had elsewhere.
     brought_row_count = written_rows.filter(uid__isnull=False).count()
     helped_attempts = Attempt.objects.filter(
-        example__in=written_rows, assignment__suggestions__action__in=USED_ACTIONS
+        example__in=written_rows, assignment__suggestions__action__in=Suggestion.USED_ACTIONS
     )
     votes = Validation.objects.filter(example__in=rows)
     program_vote_count = votes.filter(by_program=True).count()

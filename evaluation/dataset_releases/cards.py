@@ -71,6 +71,7 @@ PART_NUMBERS = {
 }
 """The names in a report of what people said of parts of examples, by title."""
 Numbers = Mapping[str, Any]
+Digests = Mapping[str, str]
 
 
 @override("en")
@@ -94,12 +95,17 @@ def write_cards(
         title=make_title(dataset),
         description=_choose_description(dataset),
     )
+    # Counted once: all cards say the same.
+    authorship = read_authorship(dataset)
+    benchmark_card = make_benchmark_card(dataset, numbers, authorship)
+    card = benchmark_card["benchmark_card"]
+    croissant = make_croissant(dataset, numbers, authorship, public_digests, folder)
     texts = {
-        "croissant.json": _format_json(make_croissant(dataset, numbers, public_digests, folder)),
+        "croissant.json": _format_json(croissant),
         PROBLEM_FILE: _format_json(make_problem(dataset)),
-        "benchmark_card.json": _format_json(make_benchmark_card(dataset, numbers)),
+        "benchmark_card.json": _format_json(benchmark_card),
         "README.md": render_readme(
-            dataset, numbers, has_tasks=bool(tasks), has_benchmark=has_benchmark
+            dataset, numbers, authorship, card, has_tasks=bool(tasks), has_benchmark=has_benchmark
         ),
     }
     texts |= _mark_simulated(tasks) if round.task.is_simulated else tasks
@@ -207,7 +213,13 @@ def _choose_description(dataset: Dataset) -> str:
 
 
 def render_readme(
-    dataset: Dataset, numbers: Numbers, *, has_tasks: bool, has_benchmark: bool
+    dataset: Dataset,
+    numbers: Numbers,
+    authorship: Authorship,
+    benchmark_card: Mapping[str, Any],
+    *,
+    has_tasks: bool,
+    has_benchmark: bool,
 ) -> str:
     """Return the dataset card in the Hugging Face Hub's format: YAML metadata, then Markdown."""
     config, test_name = dataset.round.task.config, _get_public_test_name(dataset)
@@ -215,7 +227,6 @@ def render_readme(
         TEST: f"{test_name}.parquet"
     }
     row_count, sources = sum(numbers["rows"].values()), _list_sources(dataset)
-    authorship = read_authorship(dataset)
     front_matter = {
         "pretty_name": make_title(dataset),
         "license": dataset.options["license"],
@@ -228,7 +239,7 @@ def render_readme(
         "annotations_creators": authorship.annotations_creators,
         "language_creators": authorship.language_creators,
         "source_datasets": ["extended" if sources else "original"],
-        "tags": ["dynabench", "adversarial", *_list_origin_tags(authorship)],
+        "tags": ["dynabench", "adversarial", *authorship.origin_tags],
         "configs": [
             {
                 "config_name": "default",
@@ -248,7 +259,7 @@ def render_readme(
         {
             "title": make_title(dataset),
             "description": _choose_description(dataset),
-            "card": make_benchmark_card(dataset, numbers)["benchmark_card"],
+            "card": benchmark_card,
             "authorship": authorship,
             "splits": _describe_splits(numbers),
             "numbers": numbers,
@@ -334,7 +345,7 @@ def _describe_labels(counts_by_kind: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def make_croissant(
-    dataset: Dataset, numbers: Numbers, digests: Mapping[str, str], folder: Path
+    dataset: Dataset, numbers: Numbers, authorship: Authorship, digests: Digests, folder: Path
 ) -> dict[str, Any]:
     """Return metadata in MLCommons' Croissant format 1.1, with its properties on responsible AI.
 
@@ -365,7 +376,6 @@ def make_croissant(
                 "sha256": digest,
             }
         )
-    authorship = read_authorship(dataset)
     metadata = {
         "@context": CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
@@ -482,10 +492,11 @@ def _make_croissant_field(
 # The BenchmarkCard
 
 
-def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
+def make_benchmark_card(
+    dataset: Dataset, numbers: Numbers, authorship: Authorship
+) -> dict[str, Any]:
     """Return the sections of a BenchmarkCard (Sokol et al. 2024) whose contents are known."""
     config, options = dataset.round.task.config, dataset.options
-    authorship = read_authorship(dataset)
     # The task's own warning about content that may hurt readers.
     warning = config.content_warning
     return {
@@ -521,23 +532,15 @@ def make_benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def _list_origin_tags(authorship: Authorship) -> list[str]:
-    """Return the Hub's tags on who made the rows."""
-    tags = [] if authorship.is_simulated else ["human-in-the-loop"]
-    if authorship.has_synthetic_rows:
-        tags.append("synthetic")
-    return tags
-
-
 def _describe_data(dataset: Dataset, numbers: Numbers, authorship: Authorship) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
-    judges = "programs" if authorship.is_simulated else "people"
     return {
         "source": authorship.describe_writers(),
         "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
         "format": "JSON lines and Parquet",
         "canary": dataset.options["canary"],
-        "annotation": f"{report['votes']} votes by {report['validators']} {judges}, each given "
+        "annotation": f"{report['votes']} votes by {report['validators']} "
+        f"{authorship.counted_judges}, each given "
         "before the author's label was seen. Every row of dev and test has a consensus that "
         "agrees with its author, or the owner's word.",
     }

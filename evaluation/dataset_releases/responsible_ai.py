@@ -16,6 +16,13 @@ from evaluation.models import Dataset
 from tasks.models import TargetModel
 from validation.models import Consensus
 
+COLLECTION_TYPES = {
+    "found": "Secondary Data Analysis",
+    "crowdsourced": "Manual Human Curator",
+    "machine-generated": "Software Collection",
+}
+"""The vocabulary's words for who wrote the texts, by those of the Hub."""
+
 CONFORMS_TO = "http://mlcommons.org/croissant/RAI/1.0"
 MINIMAL = (
     *("rai:dataLimitations", "rai:dataBiases", "rai:personalSensitiveInformation"),
@@ -78,17 +85,7 @@ def _describe_collection(
 
 def _list_collection_types(authorship: Authorship) -> list[str]:
     """Return how the data was collected, in the words that the vocabulary proposes."""
-    if authorship.is_simulated:
-        return ["Software Collection"]
-    types = []
-    if authorship.has_rows_to_judge or authorship.brought_rows:
-        types.append("Secondary Data Analysis")
-    if authorship.person_rows and not authorship.has_rows_to_judge:
-        types.append("Manual Human Curator")
-    if authorship.has_synthetic_rows:
-        types.append("Software Collection")
-    # A release without rows says what its task collects.
-    return types or ["Manual Human Curator"]
+    return [COLLECTION_TYPES[creator] for creator in authorship.language_creators]
 
 
 def _describe_collection_method(dataset: Dataset, authorship: Authorship) -> str:
@@ -121,7 +118,7 @@ def _describe_annotation(
             f"{votes['fewest']} to {votes['most']} votes on each of the {votes['rows']} judged "
             f"rows, {votes['mean']:.1f} on average."
         )
-    judges = authorship.judges.replace("people", "other people", 1).capitalize()
+    judges = authorship.other_judges
     analysis = []
     for title, name in (
         ("Krippendorff's alpha", "krippendorff_alpha"),
@@ -274,7 +271,7 @@ def _describe_votes(report: Numbers, authorship: Authorship) -> str:
 
     The report counts only votes by people, or those of simulated people.
     """
-    judges = "programs" if authorship.is_simulated else "people"
+    judges = authorship.counted_judges
     sentence = f"{report['validators']} {judges} gave {report['votes']} blind votes."
     if authorship.program_votes and not authorship.is_simulated:
         sentence += f" Programs gave {authorship.program_votes} others."
