@@ -128,18 +128,19 @@ def wait_for_answers(pending_answers: Answers, seconds: float | None = None) -> 
 
 
 def request_answers(
-    entries: Sequence[RoundTarget], inputs: Mapping[str, Any]
+    entries: Sequence[RoundTarget], inputs: Mapping[str, Any], seconds: float | None = None
 ) -> Sequence[Prediction]:
-    """Return the targets' answers within a page's usual wait; empty without targets.
+    """Return the targets' answers if they arrive in time; empty without targets.
 
-    Raises EndpointError. A target's failure is recorded for its owners.
+    seconds: time to wait; None for a page's usual wait. Raises EndpointError. A target's failure is
+    recorded for its owners.
     """
     if not entries:
         return []
     payers = list_payers(entries)
     try:
         return request_answers_in_time(
-            [get_affordable_target(payer) for payer in payers], inputs, payers
+            [get_affordable_target(payer) for payer in payers], inputs, payers, seconds
         )
     except TargetFailed as error:
         record_target_failure(error, [entry.target for entry in entries])

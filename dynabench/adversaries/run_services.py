@@ -19,11 +19,8 @@ from django.utils import timezone
 
 from annotation.attempts.live_targets import (
     build_model_inputs,
-    get_affordable_target,
     get_failure_code,
-    list_payers,
-    record_target_failure,
-    request_answers_in_time,
+    request_answers,
 )
 from annotation.attempts.services import (
     ask_targets,
@@ -383,10 +380,8 @@ class RunSlice:
 
     def _request_answers(self, model_inputs: Mapping[str, Any]) -> list[Prediction]:
         """Ask as the writing page does, with the same budgets. Raises EndpointError."""
-        payers = list_payers(self._entries)
-        targets = [get_affordable_target(payer) for payer in payers]
         seconds = settings.LIVE_DEADLINE_SECONDS
-        return list(request_answers_in_time(targets, model_inputs, payers, seconds))
+        return list(request_answers(self._entries, model_inputs, seconds))
 
     def _log_answer(self, logged_try: AdversaryTry, predictions: list[Prediction]) -> KnownTry:
         label, answer_field = logged_try.label, self._config.answer_field
@@ -417,7 +412,6 @@ class RunSlice:
 
     def _log_failure(self, logged_try: AdversaryTry, error: EndpointError) -> KnownTry:
         """Log why there is no answer. Raises RunEnded or WorkStopped if a text is not the cause."""
-        record_target_failure(error, [entry.target for entry in self._entries])
         code = get_failure_code(error)
         is_text_the_cause = code in UNANSWERED_REASONS
         state = State.UNANSWERED if is_text_the_cause else State.WAITING

@@ -10,11 +10,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from annotation.attempts.conversation_services import build_opening_turns, strip_turns
 from annotation.attempts.live_targets import (
     build_model_inputs,
-    get_affordable_target,
     get_failure_code,
-    list_payers,
-    record_target_failure,
-    request_answers_in_time,
+    request_answers,
 )
 from dynabench.studies.models import ModelAlone, Study, StudyArm
 from dynabench.studies.rules.model_alone import (
@@ -24,10 +21,10 @@ from dynabench.studies.rules.model_alone import (
     read_alone_answer,
     read_key,
 )
-from tasks.models import Context, Round, RoundTarget
+from tasks.models import Context, Round
 from tasks.selectors import list_targets
 from tasks.targets.circuit_breaker.breaker import TargetNotAsked
-from tasks.targets.endpoints.base import EndpointError, Prediction
+from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.live import TargetFailed
 
 logger = logging.getLogger(__name__)
@@ -117,11 +114,11 @@ def _ask_about_case(arm: StudyArm, round: Round, context: Context, key: dict[str
         turns.append({"role": "user", "text": build_alone_question(config, field)})
         inputs = build_model_inputs(round, context.fields, {config.talk.name: turns})
         try:
-            prediction = _request_answer(entry, inputs)
+            # The whole time that a model has: a slow one answers here as it does to people.
+            (prediction,) = request_answers([entry], inputs, settings.LIVE_DEADLINE_SECONDS)
         except EndpointError as error:
             reason = get_failure_code(error)
             logger.warning("%s alone on context %s: %s", arm, context.pk, reason)
-            record_target_failure(error, [entry.target])
             # Calls that never reached the model are no tries; answers to earlier fields were paid.
             is_try = bool(replies) or _was_asked(error)
             stored.update(failure=reason, tries=F("tries") - (0 if is_try else 1))
@@ -130,17 +127,6 @@ def _ask_about_case(arm: StudyArm, round: Round, context: Context, key: dict[str
         answers[name] = read_alone_answer(field, replies[-1])
     stored.update(replies=replies, answers=answers, is_right=is_key_met(key, answers), failure="")
     return True
-
-
-def _request_answer(entry: RoundTarget, inputs: dict[str, Any]) -> Prediction:
-    """Return the model's answer, for which no page waits. Raises EndpointError."""
-    payers = list_payers([entry])
-    targets = [get_affordable_target(payer) for payer in payers]
-    # The whole time that a model has: a slow one answers here as it does to people.
-    (prediction,) = request_answers_in_time(
-        targets, inputs, payers, seconds=settings.LIVE_DEADLINE_SECONDS
-    )
-    return prediction
 
 
 def _was_asked(error: EndpointError) -> bool:

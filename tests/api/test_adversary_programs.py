@@ -8,10 +8,10 @@ from django.db.models import F
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from annotation.attempts import live_targets
 from annotation.models import Example, ShownExample
 from core.accounts.services import get_annotator
 from core.errors import Invalid, Refused
-from dynabench.adversaries import run_services
 from dynabench.adversaries.board import build_board
 from dynabench.adversaries.jobs import attack
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
@@ -168,16 +168,16 @@ def test_a_program_that_dies_ends_its_run(scene):
 def test_a_question_that_dies_is_lost_and_the_program_goes_on(scene, monkeypatch):
     _round, adversary, api = scene
     token = claim(api, adversary).json()["token"]
-    answer = run_services.request_answers_in_time
+    answer = live_targets.request_answers_in_time
 
     def die(*arguments):
         raise SystemExit
 
-    monkeypatch.setattr(run_services, "request_answers_in_time", die)
+    monkeypatch.setattr(live_targets, "request_answers_in_time", die)
     run, question = AdversaryRun.objects.get(), ProgramQuestion(FOOLING["text"], "positive")
     with pytest.raises(SystemExit):
         ask_for_program(run=run, question=question)
-    monkeypatch.setattr(run_services, "request_answers_in_time", answer)
+    monkeypatch.setattr(live_targets, "request_answers_in_time", answer)
     assert ask(api, token, text="We adored the other boat.").json()["answer"]["state"] == "stored"
     lost = ask(api, token).json()
     assert (lost["answer"]["state"], lost["run"]["calls"]) == ("lost", 3)

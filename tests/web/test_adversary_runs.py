@@ -100,7 +100,7 @@ def test_a_catch_that_cannot_be_repeated_is_none(scene, monkeypatch):
     """The example has the second answer of the model, not the first."""
     round, owner = scene
     asked = []
-    answer_once = run_services.request_answers_in_time
+    answer_once = live_targets.request_answers_in_time
 
     def forget(*arguments):
         asked.append(arguments)
@@ -113,7 +113,7 @@ def test_a_catch_that_cannot_be_repeated_is_none(scene, monkeypatch):
         return ask(attempt)
 
     ask = run_services.ask_targets
-    monkeypatch.setattr(run_services, "request_answers_in_time", forget)
+    monkeypatch.setattr(live_targets, "request_answers_in_time", forget)
     monkeypatch.setattr(run_services, "ask_targets", repeat)
     run_to_its_end(make_adversary(round, owner))
     assert asked
@@ -137,7 +137,7 @@ def test_a_killed_run_continues_and_asks_nothing_twice(scene, monkeypatch):
     round, owner = scene
     adversary = make_adversary(round, owner)
     run = start_run(adversary=adversary, actor=owner)
-    answer, calls = run_services.request_answers_in_time, []
+    answer, calls = live_targets.request_answers_in_time, []
 
     def die_at_the_tenth(targets, inputs, payers, seconds):
         calls.append(inputs["text"])
@@ -145,7 +145,7 @@ def test_a_killed_run_continues_and_asks_nothing_twice(scene, monkeypatch):
             raise SystemExit
         return answer(targets, inputs, payers, seconds)
 
-    monkeypatch.setattr(run_services, "request_answers_in_time", die_at_the_tenth)
+    monkeypatch.setattr(live_targets, "request_answers_in_time", die_at_the_tenth)
     with pytest.raises(SystemExit):
         attack(run.pk)
     AdversaryRun.objects.update(state="queued", lease_token=None)  # as the sweep does
@@ -321,7 +321,7 @@ def test_answers_of_no_use_are_paid_for_too(scene, monkeypatch):
         error.usage = Usage(100, 5)
         raise TargetFailed("scripted", error)
 
-    monkeypatch.setattr(run_services, "request_answers_in_time", write_in_vain)
+    monkeypatch.setattr(live_targets, "request_answers_in_time", write_in_vain)
     run = run_to_its_end(make_adversary(round, owner))
     tries = list(run.logged_tries.all())
     assert {(one.state, one.tokens) for one in tries} == {(State.UNANSWERED, 105)}
@@ -356,7 +356,7 @@ def test_a_closed_round_ends_a_run(scene):
 def test_a_stopped_run_asks_no_more(scene, monkeypatch):
     round, owner = scene
     run = start_run(adversary=make_adversary(round, owner), actor=owner)
-    answer, calls = run_services.request_answers_in_time, []
+    answer, calls = live_targets.request_answers_in_time, []
 
     def stop_at_the_third(*arguments):
         calls.append(1)
@@ -364,7 +364,7 @@ def test_a_stopped_run_asks_no_more(scene, monkeypatch):
             stop_run(run=run, actor=owner)
         return answer(*arguments)
 
-    monkeypatch.setattr(run_services, "request_answers_in_time", stop_at_the_third)
+    monkeypatch.setattr(live_targets, "request_answers_in_time", stop_at_the_third)
     attack(run.pk)
     run.refresh_from_db()
     assert (run.state, run.ended_by, len(calls)) == ("cancelled", End.STOPPED, 3)
