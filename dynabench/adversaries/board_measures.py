@@ -5,6 +5,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from annotation.rules.near_duplicates import compute_overlap
 from core.text.words import split_runs
 from validation.rates.rates import NORMAL_QUANTILE, compute_wilson_interval
 
@@ -75,8 +76,8 @@ def compute_novelty(texts: Sequence[str]) -> Measured | None:
     for position, words in enumerate(word_sets):
         likeness = 0.0
         for other_position, other_words in enumerate(word_sets):
-            if other_position != position and words | other_words:
-                likeness = max(likeness, len(words & other_words) / len(words | other_words))
+            if other_position != position:
+                likeness = max(likeness, compute_overlap(words, other_words))
         novelties.append(1 - likeness)
     mean = fmean(novelties)
     half = NORMAL_QUANTILE * stdev(novelties) / sqrt(len(novelties))

@@ -71,25 +71,26 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
     """Return the rows of the file. Raises Invalid with the first bad line, or for too few rows."""
     summary = summarise_file(cases, file_name, task.config, ())
     if summary.errors:
-        error = summary.errors[0]
-        # Translators: a problem of a file, at the number of its line
-        message = _("Line %(line)d: %(problem)s")
-        raise Invalid(message % {"line": error.line, "problem": error.message}, field="cases")
+        raise _build_line_error(summary.errors[0].line, summary.errors[0].message)
     # The outcome compares with it, also where the arm has no model.
     verdict = task.config.verdict
     if verdict.type == "decide":
         for row in summary.rows:
             if read_key(row.values.get("metadata") or {}, verdict.fields) is None:
                 problem = f'write `metadata` as {{"{KEY}": {{"{verdict.fields[0]}": …}}}}'
-                values = {"line": row.line, "problem": problem}
-                # Translators: a problem of a file, at the number of its line
-                raise Invalid(_("Line %(line)d: %(problem)s") % values, field="cases")
+                raise _build_line_error(row.line, problem)
     # The interval by cases needs those that the plan was simulated with.
     if summary.new_count < plan.size.contexts:
         message = _("The plan has %(planned)d cases, and the file has %(given)d.")
         numbers = {"planned": plan.size.contexts, "given": summary.new_count}
         raise Invalid(message % numbers, field="cases")
     return summary
+
+
+def _build_line_error(line: int, problem: str) -> Invalid:
+    # Translators: a problem of a file, at the number of its line
+    message = _("Line %(line)d: %(problem)s")
+    return Invalid(message % {"line": line, "problem": problem}, field="cases")
 
 
 def _fill_round(arm: Arm, task: Task, summary: Summary, file_name: str, actor: User) -> None:

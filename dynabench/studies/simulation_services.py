@@ -28,6 +28,7 @@ from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import decrypt_panel_ids
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import Study, StudyArm, StudyDraw
+from dynabench.studies.rules.model_alone import KEY
 from dynabench.studies.services import draw_person, match_draws
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
@@ -117,7 +118,7 @@ def _decide(assignment: Assignment, annotator: Annotator, crowd: SimulatedPeople
         say_turn(assignment=assignment, text=QUESTION, turn_index=0)
         inputs[config.talk.name] = list_answered_turns(get_conversation(assignment).turns)
         share += crowd.gain
-    key = assignment.context.metadata.get("key") or {}
+    key = assignment.context.metadata.get(KEY) or {}
     is_right = crowd.random.random() < share
     inputs |= _draw_decision(config, key, is_right, crowd.random)
     attempt, _must_ask = begin_attempt(

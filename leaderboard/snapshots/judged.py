@@ -1,7 +1,5 @@
 """What a board's judge and the owners' own metrics said of each answer of a run."""
 
-import sys
-from array import array
 from collections.abc import Sequence
 
 from evaluation.judges.llm_judges.selectors import compute_answer_score, read_answers_to_judge
@@ -73,7 +71,6 @@ def _read_some_verdicts(judge: LlmJudge, keys: Sequence[str]) -> dict[str, bool]
 
 def _read_floats(data: bytes | memoryview) -> list[float | None]:
     """Return stored numbers of four bytes each, which are little-endian on every machine."""
-    numbers = array("f", bytes(data))
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return [*numbers]
+    import numpy as np  # not in each web process
+
+    return [*np.frombuffer(data, dtype="<f4").tolist()]

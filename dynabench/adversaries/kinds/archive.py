@@ -11,6 +11,7 @@ from itertools import product
 from random import Random
 from typing import NamedTuple
 
+from annotation.rules.near_duplicates import compute_overlap
 from core.text.words import split_runs
 
 COPY_SHARE = 0.8
@@ -59,10 +60,11 @@ class Archive:
     def is_copy(self, text: str) -> bool:
         """Return whether nearly the same words were asked about already."""
         words = _collect_words(text)
-        for other_words in self._recent_words:
-            if len(words & other_words) >= COPY_SHARE * len(words | other_words):
-                return True
-        return False
+        # Two texts without words are copies, too.
+        return any(
+            words == other_words or compute_overlap(words, other_words) >= COPY_SHARE
+            for other_words in self._recent_words
+        )
 
     def remember_text(self, text: str) -> None:
         """Keep a text, so that later ones differ from it."""

@@ -14,6 +14,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.rules.near_duplicates import compute_overlap
 from core.text.words import gettext_noop
 from dynabench.failures.rules.records import FAMILY_LEVEL, Slice, SliceSearch, Try
 from dynabench.failures.rules.word_vectors import Matrix, build_word_vectors, find_centres
@@ -104,15 +105,14 @@ def drop_near_copies(tries: Iterable[Try]) -> list[Try]:
         earlier_texts = texts_by_author[one.author][-COMPARED_TEXTS:]
         texts_by_author[one.author].append(one.words)
         # Copies are compared with, too, or a long chain of small changes would count twice.
-        if not any(_compute_likeness(one.words, words) >= COPY_LIKENESS for words in earlier_texts):
+        if not any(_are_near_copies(one.words, words) for words in earlier_texts):
             kept_tries.append(one)
     return kept_tries
 
 
-def _compute_likeness(first: frozenset[str], second: frozenset[str]) -> float:
-    """Return Jaccard's index of two sets of words; 1 for two empty sets."""
-    union = len(first | second)
-    return len(first & second) / union if union else 1.0
+def _are_near_copies(first: frozenset[str], second: frozenset[str]) -> bool:
+    # Two texts without words are copies, too.
+    return first == second or compute_overlap(first, second) >= COPY_LIKENESS
 
 
 def _split_authors(tries: Sequence[Try], seed: int) -> NDArray[np.bool_]:
