@@ -36,6 +36,8 @@ def show_weak_spots(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_new_challenge(request: HttpRequest, code: str) -> HttpResponse:
     """Show a form for a challenge, filled in from the address; POST adds it to the task."""
+    # A challenge starts from a weak spot, so only who may read those gets here.
+    find_task(request, code, can_read)
     task, editor = find_task_and_editor(request, code)
     initial = {"name": request.GET.get("name", ""), "sentence": request.GET.get("sentence", "")}
     form = ChallengeForm(request.POST if request.method == "POST" else None, initial=initial)

@@ -289,7 +289,11 @@ _known: set[int] = set()
 PREPARED = """all => {
     document.querySelectorAll(".table-scroll").forEach(one => { one.style.background = "none"; });
     scrollTo(0, 0);
-    document.querySelectorAll(all).forEach(one => { one.open = true; });
+    // Of those with one name only the last would stay open.
+    document.querySelectorAll(all).forEach(one => {
+        one.removeAttribute("name");
+        one.open = true;
+    });
     // A notice that fades out would be too pale.
     for (const one of document.getAnimations()) {
         if (one instanceof CSSAnimation) { one.pause(); one.currentTime = 0; }

@@ -1,6 +1,7 @@
 """The board of an arena: its page, files and API, who may see it, and what an arena has not."""
 
 import csv
+import hashlib
 import re
 from io import StringIO
 
@@ -310,6 +311,7 @@ def test_owners_keep_the_board_in_snapshots(client, duel):
     assert client.get(f"{first}?format=json").json() == {
         **kept,
         "code": page.context["table"]["code"],
+        "config_sha256": hashlib.sha256(duel.config_text.encode()).hexdigest(),
     }
     assert client.get(f"{first}?format=csv").text.count("\n") == 4
     assert "tabular" in client.get(f"{first}?format=latex").text

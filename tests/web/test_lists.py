@@ -21,6 +21,7 @@ from dynabench.campaigns.models import Place
 from dynabench.communities.models import Community, Post
 from dynabench.manage import review
 from dynabench.manage.log import find_readable_entries
+from dynabench.studies.models import Study
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Dataset, DatasetItem, NearCopy, TrainingRun
 from leaderboard.models import Battle, Contestant
@@ -41,6 +42,7 @@ from tests.support.factories import (
 from tests.support.judging import write, write_many
 from tests.support.paraphrases import paraphrased
 from tests.support.policies import rederive
+from tests.support.studies import PLAN
 from tests.support.submissions import release_of
 from tests.support.teams import team_of
 from tests.support.training_pages import REPORT
@@ -283,6 +285,15 @@ def make_catches(round):
     return [(reverse("catches:wall", args=["nli"]), "after", MANY)]
 
 
+def make_studies(task):
+    """Plans of studies."""
+    for n in range(MANY):
+        code = f"study-{n}"
+        plan_text = PLAN.replace("study: helped", f"study: {code}")
+        Study.objects.create(task=task, code=code, plan_text=plan_text)
+    return [(reverse("own-studies:studies", args=[task.code]), "page", MANY)]
+
+
 def make_adversaries(round, owner):
     """Adversaries, of which one has run several times and logged tries."""
     task = round.task
@@ -327,6 +338,7 @@ def test_every_row_of_every_list_is_reached(client, nli, owner):
         *make_examples(nli, owner),
         *make_contexts(nli),
         *make_adversaries(nli, owner),
+        *make_studies(nli.task),
         *make_history(nli, owner),
         *make_arena(owner),
         *make_news(owner),

@@ -82,7 +82,7 @@ def test_what_people_disagree_with_costs_a_point_but_no_day(client, alice, nli):
 
 def points(client):
     """Points of the examples shown, newest first."""
-    return re.findall(r'class="points">\s*(-?[\d.]+)', row(client))
+    return re.findall(r'class="points"[^>]*>\s*(-?[\d.]+)', row(client))
 
 
 def points_today(client):

@@ -217,7 +217,7 @@ def test_parts_and_the_developer_are_read() -> None:
         ({"n": 2}, "n"),
         ({"seed": 1.5}, "seed"),
         ({"stop": [""] * 17}, "stop"),
-        ({"tools": [{}]}, "tools"),
+        ({"tools": [{}]}, "tools.0.type"),
         ({"presence_penalty": 0.5}, "presence_penalty"),
         ({"logit_bias": {"1": 5}}, "logit_bias"),
         ({"response_format": {"type": "json_object"}}, "response_format.type"),
