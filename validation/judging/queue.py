@@ -1,7 +1,7 @@
 """Reads of the queue of examples to judge, of leases and of votes."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from typing import Any, NamedTuple
@@ -458,7 +458,12 @@ def find_tasks_with_work(validator: Annotator, tasks: Collection[int]) -> set[in
     found_tasks = find_tasks_with_places(validator, tasks)
     other_tasks = set(tasks) - found_tasks
     # New examples enter a queue only when somebody opens it, so both kinds count.
-    return found_tasks | set(count_unqueued_examples(validator, other_tasks))
+    for task_id in _iterate_unqueued_examples(validator, other_tasks):
+        found_tasks.add(task_id)
+        # One example of each task is enough, and a round may have thousands.
+        if other_tasks <= found_tasks:
+            break
+    return found_tasks
 
 
 def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Counter[int]:
@@ -466,11 +471,19 @@ def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Cou
 
     Returns the counts by task id, which stop at MAX_UNQUEUED in total. Two queries.
     """
+    return Counter(_iterate_unqueued_examples(validator, tasks))
+
+
+def _iterate_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Iterator[int]:
+    """Yield the task id of each example that would be queued, at most MAX_UNQUEUED.
+
+    Reads them as they are asked for. Two queries.
+    """
     rounds = Round.objects.filter(task__in=tasks, state__in=JUDGED_ROUND_STATES)
     round_by_id = {round.pk: round for round in rounds.select_related("task")}
     # Without a round there is no share to draw by.
     if not round_by_id:
-        return Counter()
+        return
     asked_until = timezone.now() - AUTHOR_TIME
     examples = Example.objects.filter(
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
@@ -479,7 +492,8 @@ def count_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> Cou
     ).exclude(annotator=validator)
     # Not all of them: pages only say that there is work, and a new import may have a million rows.
     drawn = islice(iterate_drawn_examples(examples, round_by_id.values()), MAX_UNQUEUED)
-    return Counter(round_by_id[round].task_id for round, _example_id in drawn)
+    for round, _example_id in drawn:
+        yield round_by_id[round].task_id
 
 
 def count_judged_examples(round: Round) -> tuple[int, int]:
