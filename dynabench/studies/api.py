@@ -109,6 +109,10 @@ class StudyReportSerializer(serializers.Serializer[Any]):
         child=serializers.DictField(),
         help_text="By arm: `cost` and `cost_per_catch`, in the smallest unit of `currency`.",
     )
+    coverage = serializers.DictField(
+        child=serializers.FloatField(allow_null=True),
+        help_text="By arm: the share of topics and challenges with a confirmed error.",
+    )
     arms = serializers.DictField(child=serializers.DictField(), help_text="By name.")
     planned = serializers.ListField(child=serializers.DictField())
     exploratory = serializers.ListField(child=serializers.DictField())

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
@@ -20,7 +21,9 @@ from dynabench.campaigns.selectors import (
 )
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.agreement import measure_agreement
+from dynabench.studies.exposure import count_harm, read_cells
 from dynabench.studies.models import ModelAlone, Study, StudyDraw
+from dynabench.studies.rules.coverage import Cell, compute_coverage
 from dynabench.studies.rules.model_alone import KEY, is_key_met
 from dynabench.studies.rules.novelty import compute_novelty
 from dynabench.studies.rules.plan import Outcome
@@ -33,7 +36,9 @@ EXAMPLE_FIELDS = (
     "pk",
     "annotator",
     "context__digest",
+    "context__tag",
     "context__metadata",
+    "challenge",
     "inputs",
     "metadata",
     "outcome",
@@ -45,6 +50,19 @@ EXAMPLE_FIELDS = (
 )
 
 ExampleRow = dict[str, Any]
+
+
+@dataclass
+class ArmWork:
+    """What the people of an arm did: their examples, and what outcomes of people compare.
+
+    rows: by annotator. cells: of the task, if an outcome is coverage. harm: by annotator, if an
+    outcome is harm.
+    """
+
+    rows: Mapping[int, list[ExampleRow]]
+    cells: frozenset[Cell] = frozenset()
+    harm: Mapping[int, int] = field(default_factory=dict)
 
 
 def list_task_studies(task: Task) -> QuerySet[Study]:
@@ -143,6 +161,7 @@ def _describe_study(study: Study) -> dict[str, Any]:
         "plan_hash": study.plan_hash,
         "frozen_at": study.frozen_at.isoformat() if study.frozen_at else None,
         "costs": {arm.name: _describe_cost(arm.campaign) for arm in arms},
+        "coverage": {arm.name: _compute_arm_coverage(arm.campaign) for arm in arms},
         # They came by the link of a campaign, so no arm was drawn for them, and they don't count.
         "joined_without_draw": joined.filter(study_draw=None).count(),
     }
@@ -158,6 +177,16 @@ def _describe_cost(campaign: Campaign) -> dict[str, Any]:
     }
 
 
+def _compute_arm_coverage(campaign: Campaign) -> float | None:
+    """Return the share of the task's cells that the confirmed errors of a whole arm fill."""
+    errors = select_campaign_examples(campaign).filter(
+        retracted_at=None, consensus__is_validated_error=True
+    )
+    rows = errors.values_list("context__tag", "context__digest", "challenge")
+    filled = {Cell(tag or digest, challenge or "") for tag, digest, challenge in rows}
+    return compute_coverage(read_cells(campaign), filled)
+
+
 def build_records(study: Study) -> list[PersonRecord]:
     """Return a record of each draw, in the order of the draws.
 
@@ -165,20 +194,21 @@ def build_records(study: Study) -> list[PersonRecord]:
     """
     draws = StudyDraw.objects.filter(arm__study=study).select_related("arm__campaign", "place")
     # One query for each campaign, not for each person.
-    rows_by_campaign: dict[int, dict[int, list[ExampleRow]]] = {}
+    work_by_campaign: dict[int, ArmWork] = {}
     measures = {outcome.measure for outcome in study.plan.outcomes}
     for arm in study.arms.select_related("campaign__task"):
-        rows_by_campaign[arm.campaign_id] = _read_examples(arm.campaign, measures)
+        work_by_campaign[arm.campaign_id] = _read_arm_work(arm.campaign, measures)
     plan, records = study.plan, []
     numbers: dict[int, int] = {}
     for draw in draws:
         number = numbers.setdefault(draw.first_id_or_own, len(numbers) + 1)
         place, rows = draw.place, []
+        work = work_by_campaign[draw.arm.campaign_id]
         if place and place.annotator_id:
-            rows = rows_by_campaign[draw.arm.campaign_id].get(place.annotator_id, [])
+            rows = work.rows.get(place.annotator_id, [])
         values: list[MeasuredValue] = []
         for outcome in plan.outcomes:
-            values += _measure_person(outcome, place, rows)
+            values += _measure_person(outcome, place, rows, work)
         records.append(
             PersonRecord(
                 person=number,
@@ -194,8 +224,8 @@ def build_records(study: Study) -> list[PersonRecord]:
     return records
 
 
-def _read_examples(campaign: Campaign, measures: Collection[str]) -> dict[int, list[ExampleRow]]:
-    """Return what the campaign's people wrote and did not retract, by the id of the annotator.
+def _read_arm_work(campaign: Campaign, measures: Collection[str]) -> ArmWork:
+    """Return what the campaign's people wrote and did not retract, and what they were shown.
 
     measures: of the plan's outcomes.
     """
@@ -212,15 +242,20 @@ def _read_examples(campaign: Campaign, measures: Collection[str]) -> dict[int, l
     for row in rows:
         row["agreement"], row["novelty"] = agreement.get(row["pk"]), novelty.get(row["pk"])
         rows_by_person[row["annotator"]].append(row)
-    return rows_by_person
+    # Each needs queries of its own, so only where an outcome uses it.
+    return ArmWork(
+        rows_by_person,
+        cells=read_cells(campaign) if "coverage" in measures else frozenset(),
+        harm=count_harm(campaign, [row["pk"] for row in rows]) if "harm" in measures else {},
+    )
 
 
 def _measure_person(
-    outcome: Outcome, place: Place | None, rows: list[ExampleRow]
+    outcome: Outcome, place: Place | None, rows: list[ExampleRow], work: ArmWork
 ) -> list[MeasuredValue]:
     """Return a person's values of an outcome. Values that are unknown are left out."""
     if outcome.kind.is_per_person:
-        value = _measure_whole(outcome, place, rows)
+        value = _measure_whole(outcome, place, rows, work)
         return [] if value is None else [MeasuredValue(outcome.name, "", value)]
     values = []
     for row in rows:
@@ -230,18 +265,34 @@ def _measure_person(
     return values
 
 
-def _measure_whole(outcome: Outcome, place: Place | None, rows: list[ExampleRow]) -> float | None:
+def _measure_whole(
+    outcome: Outcome, place: Place | None, rows: list[ExampleRow], work: ArmWork
+) -> float | None:
     """Return a person's value of a measure of people; None if it is unknown."""
     # Who never began has written nothing in this arm, and has no value.
     if place is None or place.began_at is None:
         return None
     if outcome.measure == "examples":
         return float(len(rows))
+    if outcome.measure == "coverage":
+        return compute_coverage(work.cells, _list_filled_cells(rows))
+    if outcome.measure == "harm":
+        return float(work.harm.get(place.annotator_id or 0, 0))
     answer = _read_answer(outcome.question or "", place, rows)
     if answer is None or outcome.minus is None:
         return answer
     earlier_answer = _read_answer(outcome.minus, place, rows)
     return None if earlier_answer is None else answer - earlier_answer
+
+
+def _list_filled_cells(rows: list[ExampleRow]) -> list[Cell]:
+    """Return the cells of those examples that are confirmed errors of the model."""
+    cells = []
+    for row in rows:
+        if row["consensus__is_validated_error"]:
+            topic = row["context__tag"] or row["context__digest"]
+            cells.append(Cell(topic, row["challenge"] or ""))
+    return cells
 
 
 def _read_answer(name: str, place: Place, rows: list[ExampleRow]) -> float | None:

@@ -10,8 +10,10 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
 
+from annotation.models import Assignment, Report
 from core.accounts.counting import find_counted_person
 from core.accounts.models import PersonAccount
+from core.accounts.services import get_annotator
 from core.errors import Invalid, Refused
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.place_services import NoPlace
@@ -260,7 +262,7 @@ def test_a_plan_comes_before_the_data():
         ("arm-helped", "arm-alone"),
         ("arm-helped", "absent"),
         ("study: helped", "study: Helped"),
-        ("measure: caught", "measure: coverage"),
+        ("measure: caught", "measure: cost"),
     ],
 )
 def test_a_plan_that_a_site_cannot_carry_out_is_refused(old, new):
@@ -404,3 +406,32 @@ def test_the_report_is_a_table_of_latex_and_lines(frozen, capsys):
     assert r"right\_answers" in latex
     call_command("study_report", study.code)
     assert len(capsys.readouterr().out.splitlines()) == 7
+
+
+def test_coverage_and_harm_are_values_of_each_person(capsys):
+    outcomes = "  - {name: covered, measure: coverage, assume: {mean: 0.1, sd: 0.1}}\n"
+    outcomes += "  - {name: harm, measure: harm, assume: {mean: 1}}\nhypotheses:"
+    study, owner, rounds = plan_study(PLAN.replace("hypotheses:", outcomes))
+    services.freeze_study(study=study, actor=owner)
+    play(study, people=2)
+    draws = {draw.arm.name: draw for draw in StudyDraw.objects.select_related("place", "arm")}
+    # Both fooled the model; the helped person twice, on two of eight texts with one cell each.
+    cells = 8 * (1 + len(rounds[0].task.config.challenges))
+    helped = draws["helped"].place.annotator
+    contexts = list(rounds[1].contexts.order_by("pk"))
+    for context in contexts[:3]:
+        Assignment.objects.create(
+            annotator=helped, round=rounds[1], context=context, left_at=timezone.now()
+        )
+    for context in (contexts[0], contexts[7]):
+        Report.objects.create(annotator=get_annotator(owner), context=context, reason="harmful")
+    report = read_report(study, capsys)
+    assert report["arms"]["helped"]["means"]["covered"] == pytest.approx(2 / cells)
+    assert report["arms"]["alone"]["means"]["covered"] == pytest.approx(1 / cells)
+    assert report["coverage"] == {
+        "helped": pytest.approx(2 / cells),
+        "alone": pytest.approx(1 / cells),
+    }
+    # One of the two harmful texts was shown, and to one person.
+    assert report["arms"]["helped"]["means"]["harm"] == 1
+    assert report["arms"]["alone"]["means"]["harm"] == 0

@@ -61,15 +61,15 @@ MEASURES = {
     "novelty": MeasureKind("number", False),
     "agreement": MeasureKind("number", False),
     "examples": MeasureKind("number", True),
+    "coverage": MeasureKind("number", True),
+    "harm": MeasureKind("number", True),
     "answer": MeasureKind("number", True),
 }
 """The outcomes that a plan can name."""
 UNPLANNED_MEASURES = {
-    "coverage": "how much an arm covers is one number of the arm, so it has no interval by people",
     "cost": "the cost of a catch is one number of the arm; the report has it under costs",
-    "harm": "the site keeps the seconds that harmful texts were in view for a day only",
 }
-"""Why a plan can't name these outcomes, although somebody may look for them."""
+"""Why a plan can't name an outcome, although somebody may look for it."""
 
 
 class Arm(ConfigPart):

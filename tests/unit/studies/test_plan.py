@@ -59,9 +59,7 @@ def test_the_docs_have_the_design_with_four_arms():
     [
         ("name: more,", "name: alone,", "arms[2].name", 8),
         ("measure: caught", "measure: caugt", "outcomes[0].measure", 12),
-        ("measure: caught", "measure: coverage", "outcomes[0].measure", 12),
         ("measure: caught", "measure: cost", "outcomes[0].measure", 12),
-        ("measure: caught", "measure: harm", "outcomes[0].measure", 12),
         ("measure: caught", "measure: answer", "outcomes[0].question", 11),
         ("measure: caught", "measure: caught\n    minus: before", "outcomes[0].minus", 13),
         ("{mean: 0.3}", "{mean: 1}", "outcomes[0].assume.mean", 13),
