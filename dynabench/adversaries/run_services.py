@@ -170,6 +170,7 @@ class RunSlice:
         self._writer = open_writer(run, self._adversary, self._kind.model_setting)
         self._fruitless_count = self._empty_count = 0
         self._slice_ends_at = time.monotonic() + SLICE_SECONDS
+        self._has_called = False
         self._counted_until = time.monotonic()
 
     def work(self) -> None:
@@ -528,7 +529,9 @@ class RunSlice:
             raise RunEnded(End.EXAMPLES)
         if not Round.objects.filter(pk=self._round.pk, state=Round.State.OPEN).exists():
             raise RunEnded(End.CLOSED)
-        if time.monotonic() > self._slice_ends_at:
+        # After at least one call: what was asked before is only read again, and if that took the
+        # whole slice, no slice would get further than the last.
+        if self._has_called and time.monotonic() > self._slice_ends_at:
             raise SliceOver
 
     def _reserve_calls(self, call_count: int) -> None:
@@ -541,6 +544,7 @@ class RunSlice:
         )
         is_affordable = own_run.filter(calls__lte=F("max_calls") - call_count)
         if is_affordable.update(calls=F("calls") + call_count):
+            self._has_called = True
             return
         if own_run.exists():
             raise RunEnded(End.CALLS)

@@ -73,7 +73,7 @@ def run_to_its_end(adversary: Adversary, actor: User | None = None) -> Adversary
 
 def work_on(run: AdversaryRun) -> AdversaryRun:
     """Work on a queued run as workers do, slice after slice."""
-    for _ in range(50):
+    for _ in range(200):
         run.refresh_from_db()
         if run.is_over:
             return run
