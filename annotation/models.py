@@ -45,7 +45,24 @@ class GatePass(models.Model):
         return ReadingRecord(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
 
 
-class Assignment(models.Model):
+class DrawnContext(models.Model):
+    """An abstract model for how a context was drawn (`annotation.rules.context_draw`).
+
+    Both columns are null if the context was not drawn, but was the least used one or was chosen.
+    """
+
+    context_probability = models.FloatField(
+        null=True, help_text="With which this context was drawn for the person."
+    )
+    context_choices = models.PositiveIntegerField(
+        null=True, help_text="How many contexts could be drawn then."
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Assignment(DrawnContext):
     """The context and goal on which an annotator works until they request another."""
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE)
@@ -149,7 +166,7 @@ class SupportedText(models.Model):
         abstract = True
 
 
-class Example(SupportedText):
+class Example(SupportedText, DrawnContext):
     """A text that a person wrote, with the verdict of the task's rule on the targets' answers."""
 
     class Outcome(models.TextChoices):

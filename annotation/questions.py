@@ -39,6 +39,12 @@ def build_catch_condition() -> Q:
 
 
 @declare_question
+def build_decided_condition() -> Q:
+    """Return the condition for examples on which people have decided, confirmed or not."""
+    raise UnansweredQuestion
+
+
+@declare_question
 def build_judged_condition() -> Q:
     """Return the condition for examples that have a vote."""
     raise UnansweredQuestion

@@ -6,6 +6,7 @@ from annotation import questions
 from annotation.models import Example
 from annotation.questions import Votes
 from tasks.models import Round
+from validation.models import Consensus
 
 
 @questions.build_verified_condition.answer
@@ -18,6 +19,12 @@ def build_verified_condition() -> Q:
 def build_catch_condition() -> Q:
     """Return the condition that consensus makes an example a validated model error."""
     return Q(consensus__is_validated_error=True)
+
+
+@questions.build_decided_condition.answer
+def build_decided_condition() -> Q:
+    """Return the condition that an example has a consensus, or can't get one any more."""
+    return Q(consensus__state__in=[Consensus.State.DECIDED, Consensus.State.NO_CONSENSUS])
 
 
 @questions.build_judged_condition.answer

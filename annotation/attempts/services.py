@@ -512,6 +512,9 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         uuid=attempt.uuid,
         round=assignment.round,
         context=assignment.context,
+        # Of the assignment, which is deleted some time after the round.
+        context_probability=assignment.context_probability,
+        context_choices=assignment.context_choices,
         annotator=attempt.annotator,
         # What the author chose to edit goes before what they were asked to replace or to change.
         parent=attempt.parent or assignment.mends or assignment.parent,

@@ -7,8 +7,15 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from annotation.answers import filter_open_answers
 from annotation.models import Assignment, Example
+from annotation.questions import (
+    build_catch_condition,
+    build_decided_condition,
+    build_verified_condition,
+)
+from annotation.rules.context_draw import CellEvidence
 from annotation.selectors import select_released_before
 from core.accounts.models import Annotator
+from core.data.adaptive_cache import read_or_count
 from tasks.models import Context, Round
 
 MAX_PARENTS = 50
@@ -17,14 +24,42 @@ MAX_PARENT_ROUNDS = 3
 """The maximum number of released rounds that are searched for an example to change."""
 
 
-def sort_contexts_by_use(round: Round) -> QuerySet[Context]:
-    """Return the round's unretired contexts, least assigned first; ties are in random order."""
-    return (
-        # All in one query, under the round's lock, where people wait for one another.
-        round.contexts.filter(is_retired=False)
-        .annotate(uses=Count("assignments"))
-        .order_by("uses", "?")
+def sort_contexts_by_use(contexts: QuerySet[Context]) -> QuerySet[Context]:
+    """Return contexts of a round, least assigned first; ties are in random order."""
+    # All in one query, under the round's lock, where people wait for one another.
+    return contexts.annotate(uses=Count("assignments")).order_by("uses", "?")
+
+
+def count_contexts_by_cell(contexts: QuerySet[Context]) -> dict[str, int]:
+    """Count contexts by their tag, as cells of `annotation.rules.context_draw`. One query."""
+    return dict(contexts.order_by("tag").values_list("tag").annotate(Count("pk")))
+
+
+def count_evidence_by_cell(round: Round) -> dict[str, CellEvidence]:
+    """Count what the round's tries say about each cell; cached for a short time.
+
+    Draws stay exact in spite of the cache: a probability is that of the counts it was drawn by.
+    """
+    return read_or_count(f"context-evidence:{round.pk}", lambda: _count_evidence(round))
+
+
+def _count_evidence(round: Round) -> dict[str, CellEvidence]:
+    tries = Example.objects.filter(round=round, retracted_at=None, by_program=False)
+    rows = tries.values_list("context__tag").annotate(
+        tries=Count("pk"),
+        decided=Count("pk", filter=build_decided_condition()),
+        verified=Count("pk", filter=build_verified_condition()),
+        # Every catch is also verified, so the rest of those are tries that the model got right.
+        catches=Count("pk", filter=build_catch_condition()),
     )
+    return {
+        cell: CellEvidence(
+            errors=catch_count,
+            right=verified_count - catch_count,
+            pending=try_count - decided_count,
+        )
+        for cell, try_count, decided_count, verified_count, catch_count in rows.order_by()
+    }
 
 
 def is_case_decided(assignment: Assignment) -> bool:

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.context_picking.challenges import draw_challenge
 from annotation.context_picking.selectors import (
+    count_contexts_by_cell,
+    count_evidence_by_cell,
     count_goal_uses,
     draw_parent,
     exclude_decided_contexts,
@@ -20,6 +23,7 @@ from annotation.context_picking.selectors import (
 from annotation.models import Assignment, Example, GatePass, ShownExample
 from annotation.open_round import describe_closed_round
 from annotation.refusals import NoContext, NotAllowed, RoundClosed, UnsupportedField
+from annotation.rules.context_draw import draw_context
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
@@ -48,8 +52,10 @@ def assign(
     """Return the annotator's assignment in the round, creating one if needed.
 
     is_fresh: whether to replace the current one. is_minimal_edit: whether a new one is to change
-    an earlier example. Otherwise, a new assignment gets the least used context and goal. Where
-    people decide, both are ignored: a case is theirs until they have decided it, and never again.
+    an earlier example. Otherwise, a new assignment gets the least used context and goal, or a
+    context drawn by expected information if the task's configuration says so. Where people decide,
+    is_fresh and is_minimal_edit are ignored: a case is theirs until they have decided it, and
+    never again.
 
     Locks the round, so that simultaneous requests get different contexts. Raises RoundClosed,
     NoContext, UnsupportedField.
@@ -73,7 +79,7 @@ def assign(
         return Assignment.objects.create(
             annotator=annotator,
             round=locked_round,
-            context=_draw_context(locked_round, annotator, current),
+            **_pick_context(locked_round, annotator, current),
             goal=_draw_goal(locked_round),
             challenge=draw_challenge(locked_round),
         )
@@ -100,24 +106,55 @@ def _lock_open_round(pk: int) -> Round:
     return round
 
 
-def _draw_context(
+def _pick_context(
     round: Round, annotator: Annotator, previous_assignment: Assignment | None
-) -> Context:
-    contexts = sort_contexts_by_use(round)
+) -> dict[str, Any]:
+    """Return the columns of an assignment that say which context it has, and how it was drawn.
+
+    Call it with the round locked. Raises NoContext.
+    """
+    contexts = round.contexts.filter(is_retired=False)
     if _is_decision(round):
         contexts = exclude_decided_contexts(contexts, annotator)
+    previous_id = previous_assignment.context_id if previous_assignment else None
+    if round.task.config.context_picking == "information":
+        return _draw_context(round, contexts, previous_id)
     # Two, so that a person who asks for another context gets another one where there is one.
-    candidates = list(contexts[:2])
+    candidates = list(sort_contexts_by_use(contexts)[:2])
     if not candidates:
-        message = _("No texts are left in round %(number)d. Come back when the owners add some.")
-        raise NoContext(message % {"number": round.number})
-    if (
-        previous_assignment
-        and len(candidates) == 2
-        and candidates[0].pk == previous_assignment.context_id
-    ):
-        return candidates[1]
-    return candidates[0]
+        raise _build_no_context(round)
+    if len(candidates) == 2 and candidates[0].pk == previous_id:
+        return {"context": candidates[1]}
+    return {"context": candidates[0]}
+
+
+def _draw_context(
+    round: Round, contexts: QuerySet[Context], previous_id: int | None
+) -> dict[str, Any]:
+    """Draw one of the contexts by expected information, another one than before if there is one.
+
+    Returns and raises as `_pick_context`. Three queries, and one more if the previous context is
+    the only one; the evidence is cached.
+    """
+    # Excluded before the draw: drawing once more would change the probabilities.
+    choices = contexts.exclude(pk=previous_id) if previous_id else contexts
+    context_counts = count_contexts_by_cell(choices)
+    if not context_counts and previous_id:
+        choices = contexts
+        context_counts = count_contexts_by_cell(choices)
+    if not context_counts:
+        raise _build_no_context(round)
+    draw = draw_context(context_counts, count_evidence_by_cell(round))
+    return {
+        "context": choices.filter(tag=draw.cell).order_by("pk")[draw.position],
+        "context_probability": draw.probability,
+        "context_choices": draw.choices,
+    }
+
+
+def _build_no_context(round: Round) -> NoContext:
+    message = _("No texts are left in round %(number)d. Come back when the owners add some.")
+    return NoContext(message % {"number": round.number})
 
 
 def _draw_goal(round: Round, previous_goal: str = "") -> str:
@@ -224,6 +261,9 @@ def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
             annotator=annotator,
             round=round,
             context=example.context,
+            # As the example that it replaces: how its context was drawn does not change.
+            context_probability=example.context_probability,
+            context_choices=example.context_choices,
             goal=example.goal,
             # Only another person's text is one to change minimally; one's own was edited freely.
             parent=parent if parent and parent.annotator_id != annotator.pk else None,

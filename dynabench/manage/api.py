@@ -66,7 +66,7 @@ class AuthorSerializer(PersonSerializer):
     wins = serializers.IntegerField()
     judged = serializers.IntegerField()
     validity = RateSerializer(allow_null=True)
-    vmer = RateSerializer(allow_null=True)
+    vmer = RateSerializer(allow_null=True, help_text="Unweighted, however the contexts were drawn.")
     duplicates = serializers.IntegerField()
     paste_share = RateSerializer(allow_null=True)
     median_active_seconds = serializers.FloatField(allow_null=True)

@@ -261,7 +261,9 @@ def _export_work(annotator: Annotator) -> dict[str, Section]:
         "weekly_goals": WeeklyGoal.objects.filter(annotator=annotator).values("week", "amount"),
         "assignments": Assignment.objects.filter(annotator=annotator)
         .values(
-            "goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at", **task_column
+            *("goal", "challenge", "draft", "draft_saved_at", "assigned_at", "left_at"),
+            *("context_probability", "context_choices"),
+            **task_column,
         )
         .iterator(),
         "conversations": _export_conversations(annotator),
@@ -349,7 +351,8 @@ def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
     names = (
         "uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "by_program",
-        "outcome", "decided_by", "shown_at", "created_at", "retracted_at",
+        "outcome", "decided_by", "shown_at", "created_at", "retracted_at", "context_probability",
+        "context_choices",
     )  # fmt: skip
     own_values = {name: getattr(example, name) for name in names}
     # Whose example it was edited from is other people's business.

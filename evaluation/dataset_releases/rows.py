@@ -79,6 +79,8 @@ class _StoredExample(NamedTuple):
     parent__uuid: UUID | str | None
     parent__uid: str | None
     challenge: str | None
+    context_probability: float | None
+    context_choices: int | None
     consensus__label: str | None
     consensus__is_verified: bool | None
     consensus__decided_by: str | None
@@ -323,6 +325,8 @@ class Freezer:
             ),
             "by_program": example.by_program,
             **self._contexts[example.context_id],
+            "context_probability": example.context_probability,
+            "context_choices": example.context_choices,
             "challenge": example.challenge,
             # Keys in a fixed order, because JSON columns of PostgreSQL and SQLite return them in
             # different ones.

@@ -331,10 +331,9 @@ class TaskConfig:
     metrics: Metrics
     leaderboard: Leaderboard = Leaderboard()
     slices: TupleOf[Name] = ("tag",)
-    """The groupings of the data that are scored separately.
-
-    `tag`, `language`, `challenge`, or a context or input field.
-    """
+    """What is scored separately: `tag`, `language`, `challenge`, a context or an input field."""
+    context_picking: Literal["least_used", "information"] = "least_used"
+    """Which context a writer gets. information: by what it may tell about the model's errors."""
     validation: ValidationPolicy = ValidationPolicy()
     limits: Limits = Limits()
     programs: Programs = Programs()

@@ -37,7 +37,9 @@ class RateSerializer(serializers.Serializer[Any]):
     low = serializers.FloatField()
     high = serializers.FloatField()
     n = serializers.IntegerField(help_text="Its denominator.")
-    method = serializers.CharField(help_text="How the interval was found.")
+    method = serializers.CharField(
+        help_text="How the interval was found. hajek: the share is weighted for how contexts came."
+    )
 
 
 def _build_rate_field() -> RateSerializer:

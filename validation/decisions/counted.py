@@ -7,7 +7,7 @@ the terms.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q
 
 from annotation.models import Example
 from validation.models import Consensus
@@ -52,6 +52,15 @@ def build_counts(*words: str, path: str = "") -> dict[str, Count]:
             f"{path}pk", filter=build_try_condition(path) & build_measure_condition(word, path)
         )
     return aggregates
+
+
+def build_weight_expression() -> Any:
+    """Return an expression for the weight by which an example counts in its round's rates.
+
+    The probability of its context if all had the same, divided by the probability with which it
+    was drawn. NULL if the context was not drawn; then the weight is 1.
+    """
+    return 1.0 / (F("context_probability") * F("context_choices"))
 
 
 class TryParts(NamedTuple):

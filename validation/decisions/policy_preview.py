@@ -84,15 +84,15 @@ def preview_policy(round: Round, policy: Policy) -> Preview:
         old_status = row[1] if row and row[0] == example.example_id else ExampleStatus()
         changes.examples += 1
         if not example.by_program:  # the rates are only about people
-            before.cells[example.build_cell(old_status)] += 1
-            after.cells[example.build_cell(example.status)] += 1
+            example.add_to(before, old_status)
+            example.add_to(after, example.status)
         if old_status != example.status:
             changes.transitions[old_status.words, example.status.words] += 1
             if len(changes.first) < MAX_SHOWN_CHANGES:
                 changes.first[example.example_id] = (old_status, example.status)
     changes.before, changes.after = (
-        compute_round_rates(before.list_author_counts()),
-        compute_round_rates(after.list_author_counts()),
+        compute_round_rates(before.list_author_counts(), before.list_author_weights()),
+        compute_round_rates(after.list_author_counts(), after.list_author_weights()),
     )
     return changes
 

@@ -16,9 +16,10 @@ from validation.consensus.claims import assess_claim
 from validation.consensus.consensus import Decision, Policy, Vote
 from validation.consensus.criteria import Ballot, decide_example, list_judged_criteria
 from validation.consensus.dawid_skene.posterior import FittedModel
+from validation.decisions.counted import build_weight_expression
 from validation.decisions.second_opinion import fit_model
 from validation.models import Consensus, OwnerDecision, Validation
-from validation.rates.round_counts import Cell
+from validation.rates.round_counts import Cell, Part
 
 UNDECIDED = gettext_noop("undecided")
 
@@ -55,10 +56,12 @@ class ReplayedExample:
     votes: int
     decision: Decision
     status: ExampleStatus
+    weight: float | None
+    """Its weight in the round's rates; None if its context was not drawn."""
 
-    def build_cell(self, status: ExampleStatus) -> Cell:
-        """Return the cell that counts the example with this status."""
-        return Cell(
+    def add_to(self, part: Part, status: ExampleStatus) -> None:
+        """Count the example in a part of its round, with this status."""
+        cell = Cell(
             self.annotator_id,
             self.outcome,
             self.votes > 0,
@@ -67,6 +70,9 @@ class ReplayedExample:
             status.is_verified,
             status.is_validated_error,
         )
+        part.cells[cell] += 1
+        if self.weight is not None:
+            part.excess_weights[cell] = part.excess_weights.get(cell, 0) + self.weight - 1
 
 
 def get_text(value: Any) -> str | None:
@@ -97,7 +103,8 @@ def replay_policy(
     # Votes and examples are both sorted by the example's id, so one pass joins them.
     votes = _iterate_votes(round)
     next_votes = next(votes, None)
-    for example_id, annotator, by_program, outcome, inputs, output in _iterate_examples(round):
+    for example in _iterate_examples(round):
+        example_id, annotator, by_program, outcome, inputs, weight, output = example
         cast_votes: list[tuple[int | None, Ballot]] = []
         if next_votes and next_votes[0] == example_id:
             cast_votes, next_votes = next_votes[1], next(votes, None)
@@ -117,18 +124,21 @@ def replay_policy(
         claim = assess_claim(config, outcome, decision, author_label, model_label)
         status = ExampleStatus(decision.state, decision.label or "", decision.verdict or "", *claim)
         yield ReplayedExample(
-            example_id, annotator, by_program, outcome, len(cast_votes), decision, status
+            example_id, annotator, by_program, outcome, len(cast_votes), decision, status, weight
         )
 
 
-def _iterate_examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
+def _iterate_examples(round: Round) -> Iterator[tuple[Any, ...]]:
     # The first target's answer, as when the consensus is derived.
     outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
     first_output = Subquery(outputs.values("output")[:1])
     return (
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
-        .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first_output)
+        .annotate(weight=build_weight_expression())
+        .values_list(
+            "pk", "annotator_id", "by_program", "outcome", "inputs", "weight", first_output
+        )
         # Streamed, because a round may have a million examples.
         .iterator(chunk_size=2000)
     )

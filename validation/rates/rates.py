@@ -48,18 +48,20 @@ class Undefined:
 class CollectedCounts(NamedTuple):
     """Counts of one author, or of another part of a round, without retracted examples.
 
+    They are whole numbers, or the sums of the examples' weights.
+
     fooled: the stored outcome is that the target was fooled; with_outcome: the outcome is known.
     with_model: a target's answer is known. judged: at least one vote. decided: a consensus exists.
     """
 
-    collected: int = 0
-    with_outcome: int = 0
-    fooled: int = 0
-    with_model: int = 0
-    judged: int = 0
-    decided: int = 0
-    verified: int = 0
-    verified_fooled: int = 0
+    collected: float = 0
+    with_outcome: float = 0
+    fooled: float = 0
+    with_model: float = 0
+    judged: float = 0
+    decided: float = 0
+    verified: float = 0
+    verified_fooled: float = 0
 
 
 class ComparedCounts(NamedTuple):
@@ -168,14 +170,50 @@ def compute_clustered_rate(
     if len(pairs) == total:
         return compute_rate(successes, total, empty_reason, confidence)
     share = successes / total
+    interval = _compute_clustered_interval(pairs, share, total, confidence)
+    return Rate(share, *interval, total, "korn-graubard", len(pairs))
+
+
+def compute_weighted_rate(
+    clusters: Iterable[tuple[float, float, int]], empty_reason: str = EMPTY_REASON
+) -> Rate | Undefined:
+    """Return a share of cases that were drawn with known, unequal probabilities.
+
+    Parameters
+    ----------
+    clusters
+        (weight of the successes, weight of the cases, number of cases) of each cluster. The weight
+        of a case is how often uniform draws would have drawn it, divided by how often it was drawn.
+    empty_reason
+        Why the share is undefined without cases.
+
+    Notes
+    -----
+    Hájek's ratio (1971), Σ weights of successes ÷ Σ weights. Its bias shrinks with 1/n. The
+    interval is that of `compute_clustered_rate`, with weights for numbers.
+    """
+    triples = [cluster for cluster in clusters if cluster[2]]
+    if not triples:
+        return Undefined(empty_reason)
+    pairs = [(successes, weight) for successes, weight, _ in triples]
+    total = sum([cases for *_, cases in triples])
+    # Rounding may lift a share of 1 above it.
+    share = min(1.0, fsum([pair[0] for pair in pairs]) / fsum([pair[1] for pair in pairs]))
+    interval = _compute_clustered_interval(pairs, share, total, 0.95)
+    return Rate(share, *interval, total, "hajek", len(pairs))
+
+
+def _compute_clustered_interval(
+    pairs: Sequence[tuple[float, float]], share: float, n: int, confidence: float
+) -> tuple[float, float]:
+    """Return Korn and Graubard's interval (1998) of a share over clusters of (successes, size)."""
     count = _count_effective_clusters(pairs)
     student_quantile = compute_student_quantile(_compute_degrees_of_freedom(count), confidence)
     normal_quantile = NormalDist().inv_cdf((1 + confidence) / 2)
     effective = (
-        _compute_effective_n(pairs, share, total, count) * (normal_quantile / student_quantile) ** 2
+        _compute_effective_n(pairs, share, n, count) * (normal_quantile / student_quantile) ** 2
     )
-    low, high = compute_clopper_pearson_interval(share * effective, effective, confidence)
-    return Rate(share, low, high, total, "korn-graubard", len(pairs))
+    return compute_clopper_pearson_interval(share * effective, effective, confidence)
 
 
 def compute_share_by_author(
@@ -219,7 +257,7 @@ def compute_clopper_pearson_interval(
 
 
 def _compute_effective_n(
-    pairs: Sequence[tuple[float, int]], share: float, n: int, clusters: float
+    pairs: Sequence[tuple[float, float]], share: float, n: int, clusters: float
 ) -> float:
     """Return the equivalent number of independent cases (Kish 1965), at most `n`.
 
@@ -232,7 +270,7 @@ def _compute_effective_n(
     return min(n, share * (1 - share) / variance) if variance else n
 
 
-def _count_effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
+def _count_effective_clusters(pairs: Sequence[tuple[float, float]]) -> float:
     """Return the equivalent number of clusters of equal size (Kish 1965)."""
     return sum([size for _, size in pairs]) ** 2 / sum([size * size for _, size in pairs])
 
@@ -273,7 +311,7 @@ def compute_clustered_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
     )
 
 
-def _compute_ratio_error(pairs: Sequence[tuple[float, int]]) -> tuple[float, float]:
+def _compute_ratio_error(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the ratio over at least two clusters and its standard error."""
     count, total = len(pairs), sum([size for _, size in pairs])
     ratio = fsum([numerator for numerator, _ in pairs]) / total
@@ -291,8 +329,13 @@ def compute_newcombe_interval(first: Rate, second: Rate) -> tuple[float, float]:
     return low, difference + hypot(first.high - first.value, second.value - second.low)
 
 
-def compute_round_rates(authors: Sequence[CollectedCounts]) -> Mapping[str, Rate | Undefined]:
+def compute_round_rates(
+    authors: Sequence[CollectedCounts], weights: Sequence[CollectedCounts] = ()
+) -> Mapping[str, Rate | Undefined]:
     """Compute `mer`, `vmer`, `fooled_of_decided` and `verified_of_judged` from authors' counts.
+
+    weights: the weights of the same authors' examples, if their contexts were drawn with unequal
+    probabilities. All four rates are then weighted.
 
     Notes
     -----
@@ -305,9 +348,12 @@ def compute_round_rates(authors: Sequence[CollectedCounts]) -> Mapping[str, Rate
     """
 
     def compute_ratio(numerator: str, denominator: str, empty_reason: str) -> Rate | Undefined:
-        return compute_clustered_rate(
-            map(attrgetter(numerator, denominator), authors), empty_reason
-        )
+        counts = map(attrgetter(numerator, denominator), authors)
+        if not weights:
+            return compute_clustered_rate(counts, empty_reason)
+        sums = map(attrgetter(numerator, denominator), weights)
+        clusters = [(*weighted, cases) for weighted, (_, cases) in zip(sums, counts, strict=True)]
+        return compute_weighted_rate(clusters, empty_reason)
 
     def explain_missing(name: str, reason: str) -> str:
         return "" if any(getattr(author, name) for author in authors) else reason

@@ -1,7 +1,7 @@
 """Counts of a round's examples and votes, grouped by equal properties and summed by author."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import add
@@ -26,8 +26,8 @@ class Cell(NamedTuple):
     verified: bool
     validated_error: bool
 
-    def count_collected(self, case_count: int) -> CollectedCounts:
-        """Return `case_count` examples of this cell as input for `rates.compute_round_rates`."""
+    def count_collected(self, case_count: float) -> CollectedCounts:
+        """Return `case_count` examples of this cell, or the sum of their weights."""
         is_known = self.outcome in ("fooled", "not_fooled")
         return CollectedCounts(
             collected=case_count,
@@ -57,6 +57,12 @@ class Part:
     """The number of examples by author, and by whether all their votes are equal."""
     compared: Counter[tuple[int | None, ComparedCounts]] = field(default_factory=Counter)
     """The number of examples by author and comparison."""
+    excess_weights: dict[Cell, float] = field(default_factory=dict)
+    """By how much the weights of a cell's examples exceed their number.
+
+    Only of cells with examples whose contexts were drawn by expected information. Any other
+    example has the weight 1.
+    """
     program_examples: int = 0
     program_votes: int = 0
     """Votes by programs on people's examples."""
@@ -67,6 +73,8 @@ class Part:
 
     def __iadd__(self, other: "Part") -> "Part":
         self.cells += other.cells
+        for cell, excess in other.excess_weights.items():
+            self.excess_weights[cell] = self.excess_weights.get(cell, 0) + excess
         self.votes_by += other.votes_by
         self.patterns += other.patterns
         self.unanimous += other.unanimous
@@ -83,15 +91,30 @@ class Part:
 
     def list_author_counts(self) -> list[CollectedCounts]:
         """Return the counts of each known author; each example by an unknown author is separate."""
+        return self._sum_by_author(self.cells)
+
+    def list_author_weights(self) -> list[CollectedCounts]:
+        """Return the weights of the same authors' examples, in the same order.
+
+        Empty if no context was drawn by expected information.
+        """
+        if not self.excess_weights:
+            return []
+        return self._sum_by_author(
+            {cell: n + self.excess_weights.get(cell, 0) for cell, n in self.cells.items()}
+        )
+
+    def _sum_by_author(self, amounts: Mapping[Cell, float]) -> list[CollectedCounts]:
         counts_by_author: dict[int, CollectedCounts] = {}
         unknown_authors: list[CollectedCounts] = []
         for cell, case_count in self.cells.items():
             if cell.author is None:
-                # Any two unknown authors may be different people.
+                # Any two unknown authors may be different people. They are of imported history,
+                # whose contexts nobody drew, so the weight of each example is 1.
                 unknown_authors += [cell.count_collected(1)] * case_count
             else:
                 new_counts, earlier_counts = (
-                    cell.count_collected(case_count),
+                    cell.count_collected(amounts[cell]),
                     counts_by_author.get(cell.author),
                 )
                 counts_by_author[cell.author] = (

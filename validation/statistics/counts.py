@@ -32,7 +32,7 @@ from validation.consensus.claims import (
     find_label_field,
     is_about_model,
 )
-from validation.decisions.counted import build_measure_condition
+from validation.decisions.counted import build_measure_condition, build_weight_expression
 from validation.models import Consensus, Validation, Verdict
 from validation.rates.agreement import MAX_CHOICES
 from validation.rates.rates import ComparedCounts, compare_votes
@@ -219,13 +219,15 @@ def _count_cells(counted_rounds: RoundCounts, examples: Examples, grouping: str 
     consensus = {name: F(f"consensus__{name}") for name in ("state", "label", "verdict")}
     columns = ", ".join(names)
     rows = _fetch_rows(
-        f"SELECT {columns}, COUNT(*) FROM ({{examples}}) x GROUP BY {columns}",  # noqa: S608
+        f"SELECT {columns}, COUNT(*), SUM(excess_weight) FROM ({{examples}}) x "  # noqa: S608
+        f"GROUP BY {columns}",
         examples.annotate(
             **consensus,
             judged=build_measure_condition("judged"),
             verified=F("consensus__is_verified"),
             wrong=_build_validated_error(grouping),
-        ).values_list(*names),
+            excess_weight=build_weight_expression() - 1,
+        ).values_list(*names, "excess_weight"),
     )
     for (
         author,
@@ -238,6 +240,7 @@ def _count_cells(counted_rounds: RoundCounts, examples: Examples, grouping: str 
         is_wrong,
         *author_kind,
         case_count,
+        excess_weight,
     ) in rows:
         by_program, round, value = author_kind
         if by_program:
@@ -252,7 +255,11 @@ def _count_cells(counted_rounds: RoundCounts, examples: Examples, grouping: str 
             bool(is_verified),
             bool(is_wrong),
         )
-        counted_rounds.get_or_create_part(round, value).cells[cell] += case_count
+        part = counted_rounds.get_or_create_part(round, value)
+        part.cells[cell] += case_count
+        # None if no context of these examples was drawn.
+        if excess_weight is not None:
+            part.excess_weights[cell] = part.excess_weights.get(cell, 0) + excess_weight
 
 
 def _count_votes(counted_rounds: RoundCounts, examples: Examples) -> None:

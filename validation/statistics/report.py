@@ -67,7 +67,7 @@ def build_task_report(
             if example.by_program:
                 group.program_examples += 1
             else:
-                group.cells[example.build_cell(example.status)] += 1
+                example.add_to(group, example.status)
     numbers_by_round = {
         pk: compute_numbers(group, counted_rounds.choices)
         for (pk, _), group in counted_rounds.parts.items()
@@ -141,7 +141,8 @@ def measure_part(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 def compute_headline_numbers(group: Part) -> dict[str, Number]:
     """Return the numbers that are computed only from consensus rows, without votes."""
     authors = group.list_author_counts()
-    total, round_rates = sum_collected(authors), compute_round_rates(authors)
+    total = sum_collected(authors)
+    round_rates = compute_round_rates(authors, group.list_author_weights())
     mer, vmer = round_rates["mer"], round_rates["vmer"]
     return {
         "collected": total.collected,

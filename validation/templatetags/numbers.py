@@ -1,11 +1,12 @@
 """Template filters for shares and counts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django import template
 from django.utils.translation import gettext
 
 from core.numbers import add_percent_sign, format_decimal, format_percent, format_percent_number
+from tasks.models import Round
 from validation.rates.rates import Rate, Undefined
 from validation.statistics.definitions import DEFINITIONS, Definition
 from validation.statistics.report import Number
@@ -51,6 +52,18 @@ def explanation(name: str) -> str:
     meaning = DEFINITIONS[name]
     formula = gettext(meaning.formula)
     return f"{meaning.symbol}: {formula}" if meaning.symbol else formula
+
+
+@register.filter
+def find_weighted_rate(
+    numbers_by_round: Iterable[tuple[Round, Mapping[str, Number]]],
+) -> Rate | None:
+    """Return a weighted error rate of one of the rounds; None if none is weighted."""
+    for _round, numbers in numbers_by_round:
+        rate = numbers["mer"]
+        if isinstance(rate, Rate) and rate.method == "hajek":
+            return rate
+    return None
 
 
 @register.filter

@@ -446,6 +446,7 @@ class LimitsForm(StepForm):
         "share_of_round": ("limits", "share_of_round"),
         "share_of_votes": ("limits", "share_of_votes"),
         "show_confidence": ("limits", "show_confidence"),
+        "context_picking": ("context_picking",),
         "write_programs": ("programs", "write"),
         "judge_programs": ("programs", "judge"),
         "prompt_field": ("support", "prompt_field"),
@@ -481,6 +482,18 @@ class LimitsForm(StepForm):
             ("full", gettext_lazy("Show confidence to writers")),
             ("rounded", gettext_lazy("Show confidence to writers, rounded to ten percent")),
             ("hidden", gettext_lazy("Hide confidence from writers")),
+        ],
+    )
+    context_picking = forms.ChoiceField(
+        label=gettext_lazy("Which text a writer gets"),
+        required=False,
+        choices=[
+            # Empty, so that the default is not written into the configuration.
+            ("", gettext_lazy("The one that was given least often")),
+            (
+                "information",
+                gettext_lazy("One that tells more about where the model errs, or any in a tenth"),
+            ),
         ],
     )
     write_programs = forms.BooleanField(
