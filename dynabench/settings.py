@@ -424,6 +424,7 @@ LONG_JOBS = {
     "evaluation.jobs.run_training",
     "dynabench.operations.demo.jobs.fill",
     "dynabench.adversaries.jobs.attack",
+    "dynabench.adversaries.jobs.check_transfer",
 }
 # They last as long as people ask, so a process does nothing else meanwhile.
 PRACTICE_JOB = "evaluation.jobs.serve_practice"

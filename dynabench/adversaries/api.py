@@ -108,7 +108,7 @@ class AdversaryScheduleSerializer(serializers.Serializer[Any]):
     is_nightly = serializers.BooleanField()
 
 
-class _AdversaryAPIView(APIView):
+class AdversaryAPIView(APIView):
     """Base view of a task's adversaries, for its editors who may read labels."""
 
     write_scope = ApiToken.Scope.OWN
@@ -124,7 +124,7 @@ class _AdversaryAPIView(APIView):
 
 
 @extend_schema_view(get=extend_schema(operation_id="adversaries_list"))
-class AdversaryList(_AdversaryAPIView, generics.ListAPIView[Adversary]):
+class AdversaryList(AdversaryAPIView, generics.ListAPIView[Adversary]):
     """A task's adversaries, newest first. Editors who may read labels only."""
 
     serializer_class = AdversarySerializer
@@ -165,7 +165,7 @@ def read_options(task: Task, kind_name: str, sent_options: dict[str, Any]) -> di
     return form.cleaned_data
 
 
-class ReadyAdversaries(_AdversaryAPIView):
+class ReadyAdversaries(AdversaryAPIView):
     """The ready adversaries of an official task."""
 
     @write("adversaries_start_ready", None, {201: AdversarySerializer(many=True)})
@@ -177,7 +177,7 @@ class ReadyAdversaries(_AdversaryAPIView):
         return Response(AdversarySerializer(adversaries, many=True).data, status.HTTP_201_CREATED)
 
 
-class AdversaryView(_AdversaryAPIView):
+class AdversaryView(AdversaryAPIView):
     """An adversary of a task."""
 
     @extend_schema(operation_id="adversaries_get", responses=AdversarySerializer)
@@ -201,7 +201,7 @@ class AdversaryView(_AdversaryAPIView):
 
 
 @extend_schema_view(get=extend_schema(operation_id="adversary_runs_list"))
-class AdversaryRuns(_AdversaryAPIView, generics.ListAPIView[AdversaryRun]):
+class AdversaryRuns(AdversaryAPIView, generics.ListAPIView[AdversaryRun]):
     """The runs of an adversary, newest first. Editors who may read labels only."""
 
     serializer_class = AdversaryRunSerializer
@@ -231,7 +231,7 @@ class AdversaryRuns(_AdversaryAPIView, generics.ListAPIView[AdversaryRun]):
 
 
 @extend_schema_view(get=extend_schema(operation_id="adversary_tries_list"))
-class AdversaryTries(_AdversaryAPIView, generics.ListAPIView[AdversaryTry]):
+class AdversaryTries(AdversaryAPIView, generics.ListAPIView[AdversaryTry]):
     """The log of an adversary, newest try first. Editors who may read labels only."""
 
     serializer_class = AdversaryTrySerializer

@@ -107,7 +107,7 @@ def build_board(task: Task) -> list[BoardRow]:
         .values_list("annotator", "by_program", "support__suggestion")
         .annotate(Count("pk"))
     ):
-        counts[_find_code(author, is_program, support, codes)] += number
+        counts[find_code(author, is_program, support, codes)] += number
     # A program may first measure a text and then offer it, so all of its tries count.
     program_kinds = [kind.name for kind in list_kinds() if kind.is_program]
     could_be_offered = Q(is_offered=True) | Q(adversary__kind__in=program_kinds)
@@ -159,7 +159,7 @@ def _build_people_rows(
     return rows
 
 
-def _find_code(
+def find_code(
     author: int, is_program: bool, suggestion: str | None, codes: Mapping[int, str]
 ) -> str:
     """Return the code of the row to which an example belongs; "" for none."""
@@ -181,7 +181,7 @@ def _list_fooled(
     for pk, author, is_program, suggestion, inputs in fooled.values_list(
         "pk", "annotator", "by_program", "support__suggestion", "inputs"
     ):
-        code = _find_code(author, is_program, suggestion, codes)
+        code = find_code(author, is_program, suggestion, codes)
         if code:
             is_catch = pk in catches if states.get(pk) in JUDGED_EXAMPLE_STATES else None
             text = get_written_text(task.config, inputs)

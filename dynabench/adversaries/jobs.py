@@ -3,9 +3,10 @@
 from django.utils import timezone
 
 from core.periodic import register_quarter_hourly
-from dynabench.adversaries.models import AdversaryRun
+from dynabench.adversaries.models import AdversaryRun, TransferCheck
 from dynabench.adversaries.run_services import run_adversary
 from dynabench.adversaries.services import start_due_runs
+from dynabench.adversaries.transfer_services import ask_other_models
 from evaluation.isolation.queue.leases import claim_job
 from evaluation.isolation.queue.lifecycle import do_claimed_job
 
@@ -16,6 +17,11 @@ NIGHT_HOURS = range(1, 5)
 def attack(run_id: int) -> None:
     """Continue a run of an adversary for one slice of time."""
     do_claimed_job(claim_job(AdversaryRun, run_id), run_adversary)
+
+
+def check_transfer(check_id: int) -> None:
+    """Continue to ask other models about catches for one slice of time."""
+    do_claimed_job(claim_job(TransferCheck, check_id), ask_other_models)
 
 
 @register_quarter_hourly(counts="runs of adversaries started", why="They work while people sleep.")

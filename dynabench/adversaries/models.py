@@ -13,9 +13,9 @@ from django.utils.translation import gettext_noop
 from annotation.models import Example
 from core.accounts.models import Annotator
 from dynabench.adversaries.kinds.base import MAX_NAME_CHARS
-from evaluation.models import Job
+from evaluation.models import Job, Submission
 from evaluation.models.jobs import UNFINISHED_STATES
-from tasks.models import Context, Round, Task
+from tasks.models import Context, Round, TargetModel, Task
 
 MAX_CALLS = 100_000
 MAX_MINUTES = 600
@@ -134,6 +134,8 @@ class AdversaryRun(Job, Budget):
     tokens = models.PositiveBigIntegerField(default=0)
     cost = models.FloatField(default=0)
     seconds = models.FloatField(default=0)
+    # Transfer is never measured on these. Noted before a run asks them.
+    asked_targets = models.ManyToManyField(TargetModel, related_name="+")
     # Until when a program's question may last; null: none is being asked.
     asking_until = models.DateTimeField(null=True)
     ended_by = models.CharField(max_length=10, choices=End, blank=True)
@@ -246,3 +248,72 @@ class WriterCall(models.Model):
 
     def __str__(self) -> str:
         return f"call {self.pk} of {self.run}"
+
+
+class TransferCheck(Job):
+    """A request to ask a task's other models about the catches of its board."""
+
+    function = "dynabench.adversaries.jobs.check_transfer"
+
+    task = models.ForeignKey(Task, models.CASCADE, related_name="transfer_checks")
+    calls = models.PositiveIntegerField(default=0)
+    unasked = models.JSONField(
+        default=dict, help_text="Why models gave no answers: an EndpointError's reason by name."
+    )
+
+    class Meta(Job.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            *Job.Meta.constraints,
+            # Two owners may ask at the same moment.
+            models.UniqueConstraint(
+                fields=["task"],
+                condition=Q(state__in=UNFINISHED_STATES),
+                name="transfercheck_one_at_work",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"transfer check {self.pk} of {self.task}"
+
+
+class TransferAnswer(models.Model):
+    """What a model that was not asked when a catch was found says about it.
+
+    The row of a target exists before it is asked, so a worker that dies leaves a trace of it. The
+    rows of submitted models come from their evaluations.
+    """
+
+    class State(models.TextChoices):
+        ASKING = "asking"
+        ANSWERED = "answered"
+        EVALUATED = "evaluated"  # the answer is that of an evaluation, so nothing was asked
+        UNANSWERED = "unanswered"  # the model cannot answer this text
+        WAITING = "waiting"  # the model was away, and is asked again
+        LOST = "lost"  # the worker died, so the answer is unknown
+
+    example = models.ForeignKey(Example, models.CASCADE, related_name="transfer_answers")
+    target = models.ForeignKey(TargetModel, models.CASCADE, null=True, related_name="+")
+    submission = models.ForeignKey(Submission, models.CASCADE, null=True, related_name="+")
+    state = models.CharField(max_length=10, choices=State, default=State.ASKING)
+    reason = models.CharField(max_length=20, blank=True)
+    output = models.JSONField(null=True)
+    is_fooled = models.BooleanField(null=True)
+    asked_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            # No model is asked about a catch twice, also by two workers.
+            models.UniqueConstraint(fields=["example", "target"], name="transferanswer_target"),
+            models.UniqueConstraint(
+                fields=["example", "submission"], name="transferanswer_submission"
+            ),
+            models.CheckConstraint(
+                condition=Q(target__isnull=False, submission=None)
+                | Q(target=None, submission__isnull=False),
+                name="transferanswer_one_model",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.target or self.submission} on {self.example_id}"

@@ -25,6 +25,8 @@ from dynabench.adversaries.kinds.base import KINDS, Setting
 from dynabench.adversaries.models import Adversary
 from dynabench.adversaries.ready_services import list_ready_adversaries, start_ready_adversaries
 from dynabench.adversaries.selectors import describe_budget, find_current_run, with_last_run
+from dynabench.adversaries.transfer_selectors import build_transfer_rows, find_last_check
+from dynabench.adversaries.transfer_services import request_transfer_check, stop_transfer_check
 from tasks.access import find_task
 from tasks.models import Task
 
@@ -50,6 +52,9 @@ def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
         "board": board,
         # Before the first decision all of its columns are empty.
         "is_board_decided": any(row.catches or row.refuted for row in board),
+        "has_catches": any(row.catches for row in board),
+        "transfer": build_transfer_rows(task),
+        "transfer_check": find_last_check(task),
     }
     return render(request, "own/adversaries.html", values)
 
@@ -63,6 +68,26 @@ def start_ready(request: HttpRequest, code: str) -> HttpResponse:
         messages.success(
             request, _("Ready adversaries started. Refresh this page to see them work.")
         )
+    return redirect("own-adversaries:adversaries", code)
+
+
+@require_POST
+def start_transfer(request: HttpRequest, code: str) -> HttpResponse:
+    """Queue a check of the board's catches on the task's other models."""
+    task = find_task(request, code, can_run_adversaries)
+    with show_as_message(request):
+        request_transfer_check(task=task, actor=get_person(request))
+        messages.success(request, _("Other models are being asked. Refresh this page for results."))
+    return redirect("own-adversaries:adversaries", code)
+
+
+@require_POST
+def stop_transfer(request: HttpRequest, code: str) -> HttpResponse:
+    """Stop the current check of catches on other models."""
+    task = find_task(request, code, can_run_adversaries)
+    with show_as_message(request):
+        stop_transfer_check(task=task, actor=get_person(request))
+        messages.success(request, _("Stopped. The answers so far stay."))
     return redirect("own-adversaries:adversaries", code)
 
 

@@ -161,6 +161,8 @@ class RunSlice:
         self._entries = list_targets(self._round)
         if not self._entries:
             raise ImpossibleJob(NO_TARGET_MESSAGE)
+        # Before any of them is asked, so that transfer is never measured on them.
+        run.asked_targets.add(*[entry.target_id for entry in self._entries])
         # Each run of an adversary searches in another way, and each slice of a run in the same.
         self._seed = f"{self._adversary.seed} {run.number}"
         self._contexts = self._list_contexts()

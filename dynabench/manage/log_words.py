@@ -29,6 +29,8 @@ ACTION_WORDS: dict[str, Promise] = {
     "adversary.scheduled": _("Changed an adversary’s schedule"),
     "adversary.started": _("Started an adversary"),
     "adversary.stopped": _("Stopped an adversary"),
+    "adversary.transfer": _("Asked other models about catches"),
+    "adversary.transfer_stopped": _("Stopped asking other models about catches"),
     "allowance.changed": _("Changed the submission limit"),
     "arena_judge.asked": _("Ran an LLM judge"),
     "arena_judge.hidden": _("Removed an LLM judge from the leaderboard"),

@@ -4,16 +4,31 @@ import pytest
 
 from annotation.models import Example
 from core.errors import Invalid, Refused
-from dynabench.adversaries.jobs import attack
-from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
+from dynabench.adversaries.jobs import attack, check_transfer
+from dynabench.adversaries.models import (
+    Adversary,
+    AdversaryRun,
+    AdversaryTry,
+    TransferAnswer,
+    TransferCheck,
+)
 from dynabench.adversaries.program_services import (
     ProgramQuestion,
     ask_for_program,
     begin_program_run,
 )
 from dynabench.adversaries.services import start_run
-from tests.support.adversaries import make_adversary, sentiment_round
+from dynabench.adversaries.transfer_services import request_transfer_check
+from tasks.models import TargetModel
+from tests.support.adversaries import (
+    SCRIPT,
+    make_adversary,
+    run_to_its_end,
+    sentiment_round,
+)
 from tests.support.races import races
+from validation.consensus.consensus import Vote
+from validation.decisions.services import override_consensus
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)
@@ -95,3 +110,30 @@ def test_a_program_that_asks_many_things_at_once_is_answered_once(at_once):
     assert set(outcomes) <= {"answered", "asking", "over"}
     assert run.calls == outcomes.count("answered") == AdversaryTry.objects.count() <= 3
     assert run.asking_until is None
+
+
+def test_workers_that_take_one_transfer_check_ask_nothing_twice(at_once):
+    """No lock: the lease is claimed by one update, and each answer has one row."""
+    round, owner = sentiment_round()
+    sentences = "\n".join(f"positive | We loved the {word} boat." for word in ("blue", "red"))
+    run_to_its_end(make_adversary(round, owner, sentences=sentences), owner)
+    for example in Example.objects.all():
+        choice = Vote(label="positive")
+        override_consensus(example=example, owner=owner, choice=choice, reason="It is clear.")
+    for name in ("first", "second"):
+        TargetModel.objects.create(task=round.task, name=name, adapter="scripted", options=SCRIPT)
+
+    def request(_number):
+        try:
+            return request_transfer_check(task=round.task, actor=owner).pk
+        except Refused as refusal:
+            return refusal.code
+
+    outcomes = at_once(request, range(4))
+    assert outcomes.count("running") == 3
+    check = TransferCheck.objects.get()
+    at_once(check_transfer, [check.pk] * 4)
+    check.refresh_from_db()
+    assert (check.state, check.calls) == ("done", 4)
+    assert set(TransferAnswer.objects.values_list("state", flat=True)) == {"answered"}
+    assert TransferAnswer.objects.count() == 4

@@ -224,6 +224,7 @@ LEFT_OUT = {
     "adversaries.adversary.program_user": "named by a task's editors; the runs are in the log",
     "adversaries.adversary.made_by": "an action in a task; in the log too",
     "adversaries.adversaryrun.requested_by": "an action in a task; in the log too",
+    "adversaries.transfercheck.requested_by": "an action in a task; in the log too",
     "leaderboard.arenajudge.requested_by": "an action in a task; in the log too",
     "evaluation.paraphrasing.requested_by": "an action in a task; in the log too",
     "evaluation.paraphrase.checked_by": "an action in a task; in the log too",
