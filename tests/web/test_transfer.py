@@ -18,7 +18,7 @@ from dynabench.adversaries import transfer_services
 from dynabench.adversaries.jobs import check_transfer
 from dynabench.adversaries.models import AdversaryRun, TransferAnswer, TransferCheck
 from dynabench.adversaries.transfer_selectors import build_transfer_rows, list_catches
-from dynabench.adversaries.transfer_services import request_transfer_check
+from dynabench.adversaries.transfer_services import request_transfer_check, stop_transfer_check
 from evaluation.models import (
     Dataset,
     DatasetItem,
@@ -32,6 +32,7 @@ from tasks.targets.spending_services import SpentError
 from tests.support.adversaries import make_adversary, run_to_its_end, sentiment_round
 from tests.support.factories import UserFactory
 from tests.support.judging import write
+from tests.support.query_counts import count
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.rates.rates import compute_clustered_rate
@@ -406,6 +407,37 @@ def test_a_check_is_stopped_once(scene, client):
     assert api.delete(f"{API}transfer/").json()["error"]["code"] == "idle"
     check_transfer(TransferCheck.objects.get().pk)
     assert not TransferAnswer.objects.exists()
+
+
+def test_a_stop_during_a_question_ends_the_asking(scene, monkeypatch):
+    """Its answer came in time and stays, and no other is asked for."""
+    round, owner, _adversary, _other = scene
+    check = request_transfer_check(task=round.task, actor=owner)
+    answer, calls = live_targets.request_answers_in_time, []
+
+    def stop(*arguments):
+        calls.append(1)
+        stop_transfer_check(task=round.task, actor=owner)
+        return answer(*arguments)
+
+    monkeypatch.setattr(live_targets, "request_answers_in_time", stop)
+    check_transfer(check.pk)
+    check.refresh_from_db()
+    assert (check.state, len(calls)) == ("cancelled", 1)
+    assert TransferAnswer.objects.get().state == State.ANSWERED
+
+
+def test_more_catches_and_models_take_no_more_queries(scene, client):
+    round, owner, _adversary, _other = scene
+    client.force_login(owner)
+    ask_others(round, owner)
+    before = count(client, PAGE)
+    own = other_model(round, "own", url="")
+    for number in range(4):
+        write_catch(round, UserFactory(), number, owner)
+    ask_others(round, owner)
+    assert TransferAnswer.objects.filter(target=own).count() == 6
+    assert count(client, PAGE) == before
 
 
 def test_nothing_is_asked_without_catches_or_models(scene):
