@@ -73,6 +73,7 @@ urlpatterns = [
     path("communities/", include("dynabench.communities.urls")),
     path("new/", new.show_gallery, name="new"),
     path("new/draft/", include("dynabench.manage.wizard.urls")),
+    path("new/study/", include("dynabench.studies.new_urls")),
     path("new/proposals/", proposals.list_proposals, name="proposals"),
     path("new/proposals/<int:pk>/", proposals.decide_proposal, name="proposal"),
     path("new/proposals/<int:pk>/withdraw/", new.withdraw_request, name="proposal-withdraw"),

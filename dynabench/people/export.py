@@ -37,7 +37,7 @@ from dynabench.campaigns.models import Invited, LedgerRow, Place, Qualification
 from dynabench.catches.models import SharedCatch
 from dynabench.communities.models import Community, CommunityProposal, JointSubmission, Post
 from dynabench.notices.models import Digest
-from dynabench.studies.models import StudyDraw
+from dynabench.studies.models import StudyDraft, StudyDraw
 from dynabench.webhooks.models import Webhook
 from evaluation.models import HandedAnswers, OwnWorker, Submission, TeamMember, Upload
 from leaderboard.arena.battles.release import iter_own_battles
@@ -138,6 +138,9 @@ def _export_account(user: User) -> dict[str, Section]:
         **_export_communities(user),
         "drafts": TaskDraft.objects.filter(owner=user).values(
             "name", "text", "created_at", "changed_at", task_code=F("task__code")
+        ),
+        "study_drafts": StudyDraft.objects.filter(owner=user).values(
+            "code", "values", "plan_text", "cases_name", "made_at", "changed_at"
         ),
         **_export_models(user),
         "weights": Weights.objects.filter(owner=user).values(

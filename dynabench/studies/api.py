@@ -15,16 +15,27 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import get_person
-from core.errors import Refused
+from core.errors import Invalid, Refused
 from core.web.api import NewestFirst, read
 from core.web.form_fields import build_request_field
 from dynabench.studies import services
+from dynabench.studies.case_files import MAX_CASE_BYTES
+from dynabench.studies.draft_forms import OpenStudyForm
 from dynabench.studies.forms import StudyForm
-from dynabench.studies.models import Study
+from dynabench.studies.models import Pilot, PlanSimulation, Study
+from dynabench.studies.pilot_services import (
+    MAX_PILOT_PEOPLE,
+    PILOT_PEOPLE,
+    delete_pilot,
+    start_pilot,
+)
+from dynabench.studies.power_services import find_simulation, request_simulation
 from dynabench.studies.rules.plan import compute_plan_hash, read_plan
 from dynabench.studies.selectors import build_study_report, can_read_study, count_draws
+from dynabench.studies.setup_services import open_study, set_up_study
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.config.parsing import ConfigError
+from tasks.line_files import FileError
 from tasks.models import Task
 from tasks.permissions import can_own, can_read
 
@@ -100,6 +111,7 @@ class StudyReportSerializer(serializers.Serializer[Any]):
 
     study = serializers.CharField()
     title = serializers.CharField()
+    is_simulated = serializers.BooleanField(help_text="Whether it is a pilot's report.")
     plan_hash = serializers.CharField()
     frozen_at = serializers.DateTimeField()
     joined_without_draw = serializers.IntegerField(
@@ -218,7 +230,143 @@ class StudyReportView(_StudyAPIView):
         return Response(build_study_report(study))
 
 
+class StudySetupSerializer(StudyPlanSerializer):
+    """A plan with a setup, and its cases."""
+
+    cases = serializers.CharField(
+        max_length=MAX_CASE_BYTES,
+        trim_whitespace=False,
+        help_text="JSON lines: the fields of a context, and its key in metadata.",
+    )
+
+
+class MadeStudySerializer(WholeStudySerializer):
+    """A study that was set up, with the task at whose address it is."""
+
+    task = serializers.CharField(source="task.code", read_only=True)
+
+    class Meta(WholeStudySerializer.Meta):
+        fields = (*WholeStudySerializer.Meta.fields, "task")  # type: ignore[assignment]
+
+
+class StudySetup(APIView):
+    """The set-up of studies."""
+
+    write_scope = ApiToken.Scope.OWN
+
+    @write("studies_set_up", StudySetupSerializer, {201: MadeStudySerializer})
+    def post(self, request: Request) -> Response:
+        """Make a study from a plan with `setup` and its cases: a task and a campaign for each arm.
+
+        Only for people who may create tasks.
+        """
+        values = read(StudySetupSerializer, request)
+        try:
+            study = set_up_study(
+                plan_text=values["plan_text"],
+                cases=values["cases"].encode(),
+                file_name="cases.jsonl",
+                actor=get_person(request),
+            )
+        except FileError as error:
+            raise Invalid(str(error), field="cases") from None
+        return Response(MadeStudySerializer(study).data, status.HTTP_201_CREATED)
+
+
+class PowerSerializer(serializers.ModelSerializer[PlanSimulation]):
+    """What simulated studies of a plan find. Numbers are shares, and null until it is done."""
+
+    class Meta:
+        model = PlanSimulation
+        fields = ("state", "error", "studies", "false_alarms", "power", "coverage95", "plan_hash")
+
+
+class StudyPower(_StudyAPIView):
+    """The power of a study's plan."""
+
+    @extend_schema(operation_id="studies_power", responses=PowerSerializer)
+    def get(self, request: Request, code: str, slug: str) -> Response:
+        """Return the power of a study's plan by simulation. Owners of all arms only."""
+        simulation = find_simulation(self.find_own_study().plan_text)
+        if simulation is None:
+            raise Refused("Simulate the study first.", code="not_simulated", status=409)
+        return Response(PowerSerializer(simulation).data)
+
+    @write("studies_simulate", None, {202: PowerSerializer})
+    def post(self, request: Request, code: str, slug: str) -> Response:
+        """Queue the simulation of a study's plan. Owners of all arms only."""
+        text = self.find_own_study().plan_text
+        simulation = request_simulation(plan_text=text, actor=get_person(request))
+        return Response(PowerSerializer(simulation).data, status.HTTP_202_ACCEPTED)
+
+
+class PilotRequestSerializer(serializers.Serializer[Any]):
+    """How many simulated people a pilot has."""
+
+    people = serializers.IntegerField(min_value=1, max_value=MAX_PILOT_PEOPLE, default=PILOT_PEOPLE)
+
+
+class PilotSerializer(serializers.ModelSerializer[Pilot]):
+    """A pilot of a study with simulated people. Its rows never count in the study."""
+
+    task = serializers.CharField(
+        source="rehearsal.task.code", default="", help_text="Of the copy that they take part in."
+    )
+    study = serializers.CharField(source="rehearsal.code", default="", help_text="The copy.")
+
+    class Meta:
+        model = Pilot
+        fields = ("state", "error", "progress", "people", "task", "study")
+
+
+class StudyPilot(_StudyAPIView):
+    """The pilot of a study."""
+
+    @extend_schema(operation_id="studies_pilot_get", responses=PilotSerializer)
+    def get(self, request: Request, code: str, slug: str) -> Response:
+        """Return the state of a study's pilot, and where its report is. Owners of all arms only."""
+        pilots = Pilot.objects.select_related("rehearsal__task")
+        return Response(
+            PilotSerializer(get_object_or_404(pilots, study=self.find_own_study())).data
+        )
+
+    @write("studies_pilot_start", PilotRequestSerializer, {202: PilotSerializer})
+    def post(self, request: Request, code: str, slug: str) -> Response:
+        """Let simulated people take part in a copy of the study. Owners of all arms only."""
+        study, actor = self.find_own_study(), get_person(request)
+        values = read(PilotRequestSerializer, request)
+        pilot = start_pilot(study=study, actor=actor, **values)
+        return Response(PilotSerializer(pilot).data, status.HTTP_202_ACCEPTED)
+
+    @write("studies_pilot_delete", None, {204: None})
+    def delete(self, request: Request, code: str, slug: str) -> Response:
+        """Delete a pilot with all that simulated people did. Owners of all arms only."""
+        delete_pilot(study=self.find_own_study(), actor=get_person(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class StudyOpeningSerializer(serializers.Serializer[Any]):
+    """Who stands for the ethics statement of a study."""
+
+    ethics_name = build_request_field(OpenStudyForm, "ethics_name")
+
+
+class StudyOpening(_StudyAPIView):
+    """The opening of a study with a setup."""
+
+    @write("studies_open", StudyOpeningSerializer, WholeStudySerializer)
+    def post(self, request: Request, code: str, slug: str) -> Response:
+        """Open the rounds, freeze the plan and open the campaigns. Owners of all arms only."""
+        study = self.find_own_study()
+        values = read(StudyOpeningSerializer, request)
+        if study.plan.setup is None:
+            raise Invalid("The plan has no setup. Freeze it, and open its campaigns.")
+        open_study(study=study, actor=get_person(request), **values)
+        return Response(WholeStudySerializer(self.find_own_study()).data)
+
+
 urlpatterns = [
+    path("studies/", StudySetup.as_view(), name="study-setup"),
     path("tasks/<slug:code>/studies/", StudyList.as_view(), name="studies"),
     path("tasks/<slug:code>/study-plans/", StudyPlanCheck.as_view(), name="study-plans"),
     path("tasks/<slug:code>/studies/<slug:slug>/", StudyAPIView.as_view(), name="study"),
@@ -227,4 +375,7 @@ urlpatterns = [
         StudyReportView.as_view(),
         name="study-report",
     ),
+    path("tasks/<slug:code>/studies/<slug:slug>/power/", StudyPower.as_view(), name="study-power"),
+    path("tasks/<slug:code>/studies/<slug:slug>/pilot/", StudyPilot.as_view(), name="study-pilot"),
+    path("tasks/<slug:code>/studies/<slug:slug>/open/", StudyOpening.as_view(), name="study-open"),
 ]

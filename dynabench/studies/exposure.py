@@ -8,7 +8,7 @@ from django.db.models import Count, F, Q
 from annotation.models import Assignment, Report
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import build_round_filter
-from dynabench.studies.rules.coverage import Cell, list_cells
+from dynabench.studies.rules.coverage import TaskCell, list_cells
 from dynabench.studies.rules.exposure import count_exposure
 from tasks.models import Context
 from validation.models import Validation
@@ -52,7 +52,7 @@ def count_harm(campaign: Campaign, example_ids: Sequence[int]) -> dict[int, int]
     }
 
 
-def read_cells(campaign: Campaign) -> frozenset[Cell]:
+def read_cells(campaign: Campaign) -> frozenset[TaskCell]:
     """Return the cells of the campaign's task: topics of the texts in use, and challenges."""
     texts = Context.objects.filter(
         Q(is_retired=False), build_round_filter(campaign, "round")

@@ -43,7 +43,8 @@ def ask_models_alone(max_seconds: float = MAX_SECONDS) -> int:
     lock: one row for each case.
     """
     count, ends_at = 0, monotonic() + max_seconds
-    arms = StudyArm.objects.filter(study__state=Study.State.FROZEN)
+    # A pilot shows that the study works, so its models are not asked about all cases.
+    arms = StudyArm.objects.filter(study__state=Study.State.FROZEN, study__pilot_of=None)
     # In random order, so that arms behind a slow model have their turn too.
     for arm in arms.select_related("campaign__task").order_by("?"):
         if monotonic() >= ends_at:

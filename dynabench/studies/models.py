@@ -1,5 +1,6 @@
 """Studies: their frozen plans, their arms, and the draw of each person."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -8,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from core.accounts.models import Annotator
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.studies.rules.plan import StudyPlan, read_plan
+from evaluation.models.jobs import UNFINISHED_STATES, Job
 from tasks.models import Context, TargetModel, Task
 
 
@@ -126,3 +128,66 @@ class ModelAlone(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arm} on context {self.context_id}"
+
+
+class StudyDraft(models.Model):
+    """A study that a person fills in on pages. What was typed stays, also if it is wrong."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="study_drafts")
+    code = models.CharField(max_length=40, help_text="That its study will have.")
+    design = models.CharField(max_length=7)
+    values = models.JSONField(default=dict, help_text="What was typed, by the field's name.")
+    plan_text = models.TextField(
+        blank=True, help_text="YAML that its owner wrote; empty: the fields give the plan."
+    )
+    cases = models.BinaryField(default=b"")
+    cases_name = models.CharField(max_length=200, blank=True)
+    study = models.OneToOneField(Study, models.SET_NULL, null=True, related_name="study_draft")
+    made_at = models.DateTimeField(db_default=Now())
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-changed_at"]
+
+    def __str__(self) -> str:
+        return f"draft of {self.code}"
+
+
+class PlanSimulation(Job):
+    """What the analysis of a plan finds in simulated studies. One row for each text of a plan."""
+
+    function = "dynabench.studies.jobs.simulate_plan"
+
+    plan_hash = models.CharField(max_length=64, unique=True)
+    plan_text = models.TextField()
+    studies = models.PositiveIntegerField(default=0, help_text="That were simulated.")
+    false_alarms = models.FloatField(null=True)
+    power = models.FloatField(null=True)
+    coverage95 = models.FloatField(null=True)
+
+    def __str__(self) -> str:
+        return f"simulation of {self.plan_hash[:12]}"
+
+
+class Pilot(Job):
+    """A rehearsal of a study with simulated people, in tasks and campaigns of its own.
+
+    Nothing of it is a row of the study, so that it can neither count nor stay behind.
+    """
+
+    function = "dynabench.studies.jobs.play_pilot"
+
+    study = models.OneToOneField(Study, models.CASCADE, related_name="pilot")
+    people = models.PositiveSmallIntegerField()
+    rehearsal = models.OneToOneField(
+        Study, models.SET_NULL, null=True, related_name="pilot_of",
+        help_text="The study that the simulated people take part in.",
+    )  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"pilot of {self.study}"
+
+    @property
+    def is_at_work(self) -> bool:
+        """Return whether simulated people are still taking part, or wait to."""
+        return self.state in UNFINISHED_STATES

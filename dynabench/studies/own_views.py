@@ -16,8 +16,11 @@ from core.web.htmx import get_form_status
 from core.web.lists import list_page
 from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.studies import services
+from dynabench.studies.draft_forms import OpenStudyForm
 from dynabench.studies.forms import StudyForm
-from dynabench.studies.models import Study
+from dynabench.studies.models import Pilot, Study
+from dynabench.studies.pilot_services import delete_pilot, start_pilot
+from dynabench.studies.power_services import find_simulation, request_simulation
 from dynabench.studies.rules.starter import write_starter_plan
 from dynabench.studies.selectors import (
     build_records,
@@ -28,9 +31,10 @@ from dynabench.studies.selectors import (
     list_free_campaigns,
     list_task_studies,
 )
+from dynabench.studies.setup_services import open_study
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Task
-from tasks.permissions import can_own, can_read
+from tasks.permissions import can_make_tasks, can_own, can_read
 
 
 def _find_owned_task(request: HttpRequest, code: str) -> Task:
@@ -68,7 +72,11 @@ def list_studies(request: HttpRequest, code: str) -> HttpResponse:
     return render(
         request,
         "own/studies.html",
-        {"task": task, "page": list_page(request, list_task_studies(task))},
+        {
+            "task": task,
+            "page": list_page(request, list_task_studies(task)),
+            "may_create": can_make_tasks(request.user),
+        },
     )
 
 
@@ -106,6 +114,7 @@ def _render_form(
     """Render the form of a study's plan."""
     campaigns = list_free_campaigns(task)
     values = {"task": task, "form": form, "study": study, "campaigns": campaigns}
+    values["may_create"] = study is None and can_make_tasks(request.user)
     return render(request, "own/study_form.html", values, status=get_form_status(form))
 
 
@@ -113,7 +122,22 @@ def _render_form(
 def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show a study: its plan, and once it is frozen the link for people and the report."""
     own_study = _find_study(request, code, slug)
-    values: dict[str, Any] = {"task": own_study.task, "study": own_study, "plan": own_study.plan}
+    return _render_study(request, own_study, OpenStudyForm())
+
+
+def _render_study(request: HttpRequest, own_study: Study, open_form: OpenStudyForm) -> HttpResponse:
+    """Render the page of a study."""
+    person, plan = get_person(request), own_study.plan
+    values: dict[str, Any] = {"task": own_study.task, "study": own_study, "plan": plan}
+    values["simulation"] = find_simulation(own_study.plan_text)
+    values["open_form"] = open_form if _can_be_opened(own_study) else None
+    values["draft"] = person.study_drafts.filter(study=own_study).first()
+    values["rehearsed"] = Study.objects.filter(pilot__rehearsal=own_study).first()
+    values["pilot"] = pilot = Pilot.objects.filter(study=own_study).first()
+    # Whoever started a pilot owns its tasks, and others don't.
+    rehearsal = pilot.rehearsal if pilot else None
+    if rehearsal and can_read_study(person, rehearsal):
+        values["rehearsal"] = rehearsal
     # A draft has no arms yet, and nobody in them.
     if own_study.state != Study.State.DRAFT:
         report = build_study_report(own_study)
@@ -127,7 +151,50 @@ def show_study(request: HttpRequest, code: str, slug: str) -> HttpResponse:
         assert first_arm is not None
         # With the panel's placeholders, and the host of this request.
         values["link"] = request.build_absolute_uri(path) + first_arm.campaign.way_in.placeholders
-    return render(request, "own/study.html", values)
+    return render(request, "own/study.html", values, status=get_form_status(open_form))
+
+
+def _can_be_opened(study: Study) -> bool:
+    """Return whether a study with a setup has campaigns that have not opened."""
+    if study.plan.setup is None or study.state == Study.State.CLOSED:
+        return False
+    arms = study.arms.values_list("campaign__state", flat=True)
+    return study.state == Study.State.DRAFT or "draft" in arms
+
+
+@require_POST
+def simulate_power(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Queue the simulation of a study's plan."""
+    own_study = _find_study(request, code, slug)
+    with show_as_message(request):
+        request_simulation(plan_text=own_study.plan_text, actor=get_person(request))
+    return redirect(reverse("own-studies:study", args=[code, own_study.code]) + "#power")
+
+
+@require_POST
+def change_pilot(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Start a pilot with simulated people, or delete it with everything that they did."""
+    own_study, action = _find_study(request, code, slug), request.POST.get("do")
+    if action not in ("start", "delete"):
+        raise Http404
+    with show_as_message(request):
+        change = start_pilot if action == "start" else delete_pilot
+        change(study=own_study, actor=get_person(request))
+    return redirect(reverse("own-studies:study", args=[code, own_study.code]) + "#pilot")
+
+
+@require_POST
+def open_to_people(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Open the rounds, freeze the plan and open the campaigns of a study with a setup."""
+    own_study = _find_study(request, code, slug)
+    form = OpenStudyForm(request.POST)
+    if form.is_valid():
+        with show_as_form_error(form):
+            open_study(study=own_study, actor=get_person(request), **form.cleaned_data)
+            messages.success(request, _("People can join now."))
+            return redirect("own-studies:study", code, own_study.code)
+    own_study.refresh_from_db()
+    return _render_study(request, own_study, form)
 
 
 @require_POST

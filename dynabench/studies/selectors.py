@@ -23,7 +23,7 @@ from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.agreement import measure_agreement
 from dynabench.studies.exposure import count_harm, read_cells
 from dynabench.studies.models import ModelAlone, Study, StudyDraw
-from dynabench.studies.rules.coverage import Cell, compute_coverage
+from dynabench.studies.rules.coverage import TaskCell, compute_coverage
 from dynabench.studies.rules.model_alone import KEY, is_key_met
 from dynabench.studies.rules.novelty import compute_novelty
 from dynabench.studies.rules.plan import Outcome
@@ -61,7 +61,7 @@ class ArmWork:
     """
 
     rows: Mapping[int, list[ExampleRow]]
-    cells: frozenset[Cell] = frozenset()
+    cells: frozenset[TaskCell] = frozenset()
     harm: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -158,6 +158,8 @@ def _describe_study(study: Study) -> dict[str, Any]:
     return {
         "study": study.code,
         "title": study.plan.title,
+        # The people of a pilot are simulated, and so are their answers.
+        "is_simulated": hasattr(study, "pilot_of"),
         "plan_hash": study.plan_hash,
         "frozen_at": study.frozen_at.isoformat() if study.frozen_at else None,
         "costs": {arm.name: _describe_cost(arm.campaign) for arm in arms},
@@ -183,7 +185,7 @@ def _compute_arm_coverage(campaign: Campaign) -> float | None:
         retracted_at=None, consensus__is_validated_error=True
     )
     rows = errors.values_list("context__tag", "context__digest", "challenge")
-    filled = {Cell(tag or digest, challenge or "") for tag, digest, challenge in rows}
+    filled = {TaskCell(tag or digest, challenge or "") for tag, digest, challenge in rows}
     return compute_coverage(read_cells(campaign), filled)
 
 
@@ -285,13 +287,13 @@ def _measure_whole(
     return None if earlier_answer is None else answer - earlier_answer
 
 
-def _list_filled_cells(rows: list[ExampleRow]) -> list[Cell]:
+def _list_filled_cells(rows: list[ExampleRow]) -> list[TaskCell]:
     """Return the cells of those examples that are confirmed errors of the model."""
     cells = []
     for row in rows:
         if row["consensus__is_validated_error"]:
             topic = row["context__tag"] or row["context__digest"]
-            cells.append(Cell(topic, row["challenge"] or ""))
+            cells.append(TaskCell(topic, row["challenge"] or ""))
     return cells
 
 

@@ -65,8 +65,8 @@ def change_study(*, study: Study, actor: User, plan_text: str) -> None:
 
 
 def _list_setup_parts(plan: StudyPlan) -> list[Any]:
-    """Return what the site makes of a plan: the setup, and each arm's model."""
-    return [plan.setup, *(arm.model for arm in plan.arms)]
+    """Return what the site makes of a plan: the setup, each arm's model and its instructions."""
+    return [plan.setup, *((arm.model, arm.instructions) for arm in plan.arms)]
 
 
 @transaction.atomic

@@ -8,8 +8,8 @@ from core.errors import Invalid
 from dynabench.campaigns.services import make_campaign, set_campaign_state
 from dynabench.studies.models import Study
 from dynabench.studies.rules.model_alone import KEY, read_key
-from dynabench.studies.rules.plan import Arm, StudyPlan
-from dynabench.studies.rules.setup import build_arm_config, count_arm_places
+from dynabench.studies.rules.plan import Arm, StudyPlan, build_config_of_arm
+from dynabench.studies.rules.setup import count_arm_places
 from dynabench.studies.services import (
     freeze_study,
     get_campaign_slug,
@@ -31,20 +31,29 @@ TARGET_NAME = "model"
 
 @transaction.atomic
 def set_up_study(
-    *, plan_text: str, cases: bytes, file_name: str, actor: User, is_approved: bool = False
+    *,
+    plan_text: str,
+    cases: bytes,
+    file_name: str,
+    actor: User,
+    is_approved: bool = False,
+    is_pilot: bool = False,
 ) -> Study:
     """Make the tasks, rounds, models, campaigns and the draft of a plan with `setup`.
 
     cases: the file of contexts, with a key in their metadata. is_approved: whether an administrator
-    has allowed the tasks. Makes all or nothing. Locks the actor and each task. Raises Refused,
-    Invalid, FileError.
+    has allowed the tasks. is_pilot: whether only simulated people take part, so that the limit on
+    unopened tasks does not apply. Makes all or nothing. Locks the actor and each task. Raises
+    Refused, Invalid, FileError.
     """
     plan = parse_site_plan(plan_text)
     if plan.setup is None:
         raise Invalid(_("The plan has no setup, which describes the task."), field="plan_text")
     summary: Summary | None = None
     for arm in plan.arms:
-        task = _make_arm_task(plan, arm, actor, is_approved=is_approved)
+        # The tasks of a study count once, by its first one.
+        is_counted = arm == plan.arms[0] and not is_pilot
+        task = _make_arm_task(plan, arm, actor, is_approved=is_approved, is_counted=is_counted)
         # The same cases in all arms, so the file is read once.
         summary = summary or _read_cases(cases, file_name, task, plan)
         _fill_round(arm, task, summary, file_name, actor)
@@ -53,16 +62,18 @@ def set_up_study(
     return make_study(task=first_task, actor=actor, plan_text=plan_text)
 
 
-def _make_arm_task(plan: StudyPlan, arm: Arm, actor: User, *, is_approved: bool) -> Task:
+def _make_arm_task(
+    plan: StudyPlan, arm: Arm, actor: User, *, is_approved: bool, is_counted: bool
+) -> Task:
     """Make the hidden task of an arm, with its first round. Nobody tries its model out."""
     assert plan.setup is not None
-    config_text = build_arm_config(plan.setup.task, has_model=arm.model is not None)
     task, _notes = make_own_task(
         creator=actor,
         code=get_campaign_slug(plan, arm),
-        text=config_text,
+        text=build_config_of_arm(plan.setup, arm),
         allow_try_out=False,
         is_approved=is_approved,
+        is_counted=is_counted,
     )
     return task
 
@@ -71,14 +82,14 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
     """Return the rows of the file. Raises Invalid with the first bad line, or for too few rows."""
     summary = summarise_file(cases, file_name, task.config, ())
     if summary.errors:
-        raise _build_line_error(summary.errors[0].line, summary.errors[0].message)
+        raise build_line_error(summary.errors[0].line, summary.errors[0].message)
     # The outcome compares with it, also where the arm has no model.
     verdict = task.config.verdict
     if verdict.type == "decide":
         for row in summary.rows:
             if read_key(row.values.get("metadata") or {}, verdict.fields) is None:
                 problem = f'write `metadata` as {{"{KEY}": {{"{verdict.fields[0]}": …}}}}'
-                raise _build_line_error(row.line, problem)
+                raise build_line_error(row.line, problem)
     # The interval by cases needs those that the plan was simulated with.
     if summary.new_count < plan.size.contexts:
         message = _("The plan has %(planned)d cases, and the file has %(given)d.")
@@ -87,7 +98,8 @@ def _read_cases(cases: bytes, file_name: str, task: Task, plan: StudyPlan) -> Su
     return summary
 
 
-def _build_line_error(line: int, problem: str) -> Invalid:
+def build_line_error(line: int, problem: str) -> Invalid:
+    """Return the refusal of a file of cases because of one of its lines."""
     # Translators: a problem of a file, at the number of its line
     message = _("Line %(line)d: %(problem)s")
     return Invalid(message % {"line": line, "problem": problem}, field="cases")

@@ -30,7 +30,9 @@ def show_study_arrival(request: HttpRequest, slug: str) -> HttpResponse:
     2. A person with a panel's ids, or with an account, is led to their arm.
     3. Others sign in, or read that the ids are missing.
     """
-    study = get_object_or_404(Study.objects.exclude(state=Study.State.DRAFT), code=slug)
+    # A pilot has simulated people only, who don't come by pages.
+    studies = Study.objects.exclude(state=Study.State.DRAFT).filter(pilot_of=None)
+    study = get_object_or_404(studies, code=slug)
     first_arm = study.arms.select_related("campaign__task").first()
     assert first_arm is not None
     # All arms recruit in the same way.

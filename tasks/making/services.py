@@ -67,19 +67,20 @@ def make_own_task(
     is_visible: bool = False,
     allow_try_out: bool = True,
     is_approved: bool = False,
+    is_counted: bool = True,
 ) -> tuple[Task, list[str]]:
     """Create a task with its creator as owner, and plan its first round.
 
     Returns the task and notes on its configuration. source: the template or task from which to copy
     the pictures and recordings of the examples. is_approved: whether an administrator has allowed
-    this task. If new tasks need approval, only members see the task until then. Locks the creator,
-    so that parallel requests cannot exceed the limit on unopened tasks. Raises ConfigError,
-    Refused.
+    this task. If new tasks need approval, only members see the task until then. is_counted: False
+    for a further task of a study, whose first task was within the limit on unopened tasks. Locks
+    the creator, so that parallel requests cannot exceed it. Raises ConfigError, Refused.
     """
     # 1. Lock the creator, and check what they may begin.
     locked_creator = User.objects.select_for_update(of=("self",), no_key=True).get(pk=creator.pk)
     if not is_approved:
-        _check_can_make_tasks(locked_creator)
+        _check_can_make_tasks(locked_creator, is_counted=is_counted)
     if not locked_creator.is_superuser:
         check_code(code)
     # 2. Decide who sees the task.
@@ -113,14 +114,14 @@ def check_code(code: str) -> None:
         raise Refused(message, code="exists", field="code")
 
 
-def _check_can_make_tasks(creator: User) -> None:
+def _check_can_make_tasks(creator: User, *, is_counted: bool) -> None:
     if not can_make_tasks(creator):
         message = _(
             "You can't create tasks yet. Confirm your email address, or ask an administrator."
         )
         raise Refused(message, code="new_tasks", status=403)
     # The limit on unopened tasks does not apply to administrators.
-    if creator.is_superuser:
+    if creator.is_superuser or not is_counted:
         return
     if _find_counted_tasks(creator).count() >= settings.NEW_TASKS_AT_ONCE:
         message = _(

@@ -9,28 +9,28 @@ from itertools import product
 from typing import NamedTuple
 
 
-class Cell(NamedTuple):
+class TaskCell(NamedTuple):
     """A part of a task: a topic, and the challenge that writers took up; empty for none."""
 
     topic: str
     challenge: str
 
 
-def list_cells(topics: Iterable[str], challenges: Iterable[str]) -> frozenset[Cell]:
+def list_cells(topics: Iterable[str], challenges: Iterable[str]) -> frozenset[TaskCell]:
     """Return all cells of a task: each topic with no challenge, and with each of them.
 
     >>> len(list_cells(["news", "sport"], ["negation"]))
     4
     """
-    return frozenset(Cell(*pair) for pair in product(set(topics), {"", *challenges}))
+    return frozenset(TaskCell(*pair) for pair in product(set(topics), {"", *challenges}))
 
 
-def compute_coverage(cells: Collection[Cell], filled: Iterable[Cell]) -> float | None:
+def compute_coverage(cells: Collection[TaskCell], filled: Iterable[TaskCell]) -> float | None:
     """Return the share of the cells that are filled, 0 to 1; None if there are none.
 
     filled: the cells of confirmed errors. Those that the task no longer has don't count.
 
-    >>> compute_coverage(list_cells(["news", "sport"], []), [Cell("news", ""), Cell("news", "")])
+    >>> compute_coverage(list_cells(["news", "sport"], []), [TaskCell("news", "")] * 2)
     0.5
     """
     if not cells:

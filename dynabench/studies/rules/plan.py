@@ -84,6 +84,15 @@ class Arm(ConfigPart):
     """The campaign that recruits the arm's people. A study on a site needs one for each arm."""
     model: ArmModel | None = None
     """With `setup`: the model that people in this arm work with; null: none."""
+    instructions: str = ""
+    """With `setup`: what people in this arm read, instead of the task's instructions."""
+
+
+def build_config_of_arm(setup: Setup, arm: Arm) -> str:
+    """Return the configuration of the task that the site makes for an arm, in YAML."""
+    return build_arm_config(
+        setup.task, has_model=arm.model is not None, instructions=arm.instructions
+    )
 
 
 class Assumption(ConfigPart):
@@ -402,6 +411,9 @@ def _find_setup_problems(plan: StudyPlan) -> Iterator[Finding]:
         if arm.model is not None and plan.setup is None:
             message, fix = "there is no task for this model", "add setup, or remove model"
             yield Finding(("arms", index, "model"), message, fix)
+        if arm.instructions and plan.setup is None:
+            message, fix = "there is no task for these", "add setup, or remove instructions"
+            yield Finding(("arms", index, "instructions"), message, fix)
         if plan.setup is None:
             continue
         code = build_arm_code(plan.study, arm.name, "")
@@ -412,7 +424,7 @@ def _find_setup_problems(plan: StudyPlan) -> Iterator[Finding]:
             message = "setup makes a campaign for each arm"
             yield Finding(("arms", index, "campaign"), message, "remove campaign")
         try:
-            load_config(build_arm_config(plan.setup.task, has_model=arm.model is not None))
+            load_config(build_config_of_arm(plan.setup, arm))
         except ConfigError as error:
             # Each problem once, although several arms have it.
             message = f"the task of {arm.name} can't be made: {error.problems[0].message}"

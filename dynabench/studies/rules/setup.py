@@ -64,11 +64,14 @@ def build_arm_code(study: str, arm: str, key: str) -> str:
     return f"{study}-{digest[:CODE_DIGITS]}"
 
 
-def build_arm_config(task: Mapping[str, Any], *, has_model: bool) -> str:
+def build_arm_config(task: Mapping[str, Any], *, has_model: bool, instructions: str = "") -> str:
     """Return the configuration of an arm's task in YAML.
 
     Without a model, a decision has no conversation: people answer as they are used to.
+    instructions: those of this arm; empty for the ones that all arms have.
     """
+    if instructions:
+        task = {**task, "instructions": instructions}
     verdict = task.get("verdict")
     if has_model or not isinstance(verdict, Mapping) or verdict.get("type") != "decide":
         return dump_yaml(task)
