@@ -136,5 +136,6 @@ urlpatterns = [
     path("", include("dynabench.manage.api")),
     path("", include("dynabench.manage.config_api")),
     path("", include("dynabench.manage.approval_api")),
+    path("", include("dynabench.manage.forecast")),
     re_path(r"^(?P<rest>[\s\S]*)$", UnknownUrlView.as_view()),
 ]

@@ -16,10 +16,11 @@ from core.errors import Refused
 from core.web.htmx import is_htmx_partial, render_page
 from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.manage.access import build_attention_values, find_owned_round, find_owned_task
+from dynabench.manage.forecast import forecast_next_round
 from dynabench.manage.round_cards import State, build_round_cards, describe_closing
 from evaluation.dataset_releases.tools import select_tools
 from tasks.models import Round, Task
-from tasks.permissions import can_edit, can_oversee, can_own
+from tasks.permissions import can_edit, can_oversee, can_own, can_read
 from tasks.rounds.forms import ReplacementForm, RoundPageForm
 from tasks.rounds.loop import replace_target
 from tasks.rounds.opening_services import cancel_opening, request_round_state
@@ -46,7 +47,15 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
         close_round_if_due(
             round=round
         )  # so that the page never shows a round as open after its end
-    values = {"task": task, "cards": build_round_cards(task), "tools": select_tools(task)}
+    values: dict[str, Any] = {
+        "task": task,
+        "cards": build_round_cards(task),
+        "tools": select_tools(task),
+        "next_round": None,
+    }
+    # Who judges blind reads no rates. Tasks with rows to judge have no catch rate.
+    if values["cards"] and can_read(request.user, task) and not task.config.has_rows_to_judge:
+        values["next_round"] = forecast_next_round(task)
     # What members see depends on their role; the numbers do not.
     values |= _list_rights(request, task) | build_attention_values(request, task)
     return render(request, TEMPLATE_NAME, values)

@@ -94,6 +94,19 @@ def simulate_treadmill(world: World, rounds: int = 9, seed: int = 1) -> Treadmil
     )
 
 
+def simulate_catch_rates(world: World, rounds: int, seed: int) -> tuple[float, ...]:
+    """Simulate a path, and return each round's share of texts that are catches.
+
+    A catch is a text on which the round's model is wrong and the label is right, so that people
+    confirm it. The round's model is the newest one.
+    """
+    generator = np.random.default_rng(seed)
+    is_mislabelled = generator.random(world.population) < world.noise
+    everywhere = np.full(world.population, 1 / world.population)
+    models = _run_path(world, rounds, [everywhere], is_mislabelled, generator)
+    return tuple(float((model & ~is_mislabelled).mean()) for model in models)
+
+
 def _run_path(
     world: World,
     rounds: int,
