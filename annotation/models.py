@@ -85,6 +85,19 @@ class Assignment(DrawnContext):
     worked = models.JSONField(null=True, help_text="Ids of the examples that worked, once shown.")
     assigned_at = models.DateTimeField(db_default=Now())
     left_at = models.DateTimeField(null=True)
+    arm = models.CharField(
+        max_length=8, blank=True, default="", db_default="", help_text="Of a mixed round."
+    )
+    arm_probability = models.FloatField(null=True, help_text="That the draw had (0-1).")
+    shares_number = models.PositiveIntegerField(
+        null=True, help_text="Which shares of the round the arm was drawn by."
+    )
+    keeps_arm = models.BooleanField(
+        default=False, db_default=False,
+        help_text="The arm is that of a text which the person left unwritten.",
+    )  # fmt: skip
+    # Set before the generator is asked, so that a reload or another tab asks for no second draft.
+    draft_asked_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

@@ -130,6 +130,7 @@ urlpatterns = [
     path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.catches.api")),
     path("", include("dynabench.failures.api")),
+    path("", include("dynabench.mixed_rounds.api")),
     path("", include("dynabench.communities.own_api")),
     path("", include("dynabench.communities.api")),
     path("", include("dynabench.studies.api")),

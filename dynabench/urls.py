@@ -64,6 +64,7 @@ urlpatterns = [
     path("own/<slug:code>/adversaries/", include("dynabench.adversaries.own_urls")),
     path("own/<slug:code>/weak-spots/", include("dynabench.failures.own_urls")),
     path("own/<slug:code>/studies/", include("dynabench.studies.own_urls")),
+    path("own/<slug:code>/rounds/<int:number>/arms/", include("dynabench.mixed_rounds.own_urls")),
     path("own/<slug:code>/", include("dynabench.manage.urls")),
     path("c/<slug:slug>/", include("dynabench.campaigns.urls")),
     path("s/<slug:slug>/", include("dynabench.studies.urls")),

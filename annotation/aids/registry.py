@@ -57,6 +57,10 @@ class Aid:
     def is_allowed(self, config: TaskConfig) -> bool:
         """Return whether the task's owners allow this aid."""
 
+    def is_offered_in_arm(self, config: TaskConfig, arm: str) -> bool:
+        """Return whether people get the aid with a text of this arm of a mixed round."""
+        return self.is_allowed(config)
+
     @abstractmethod
     def provide_help(
         self, assignment: Assignment, button_value: str, typed_values: Mapping[str, Any]
@@ -71,15 +75,20 @@ class Aid:
         """
 
 
-def list_allowed_aids(config: TaskConfig) -> list[Aid]:
-    """Return the aids that a task allows, in the order of their buttons."""
+def list_allowed_aids(config: TaskConfig, arm: str = "") -> list[Aid]:
+    """Return the aids that a task allows, in the order of their buttons.
+
+    arm: of the text, in a mixed round.
+    """
     aids = sorted(AIDS.values(), key=lambda aid: aid.place)
+    if arm:
+        return [aid for aid in aids if aid.is_offered_in_arm(config, arm)]
     return [aid for aid in aids if aid.is_allowed(config)]
 
 
-def find_aid(config: TaskConfig, button_value: str) -> Aid | None:
-    """Return the allowed aid that handles the button, or None."""
-    for aid in list_allowed_aids(config):
+def find_aid(config: TaskConfig, button_value: str, arm: str = "") -> Aid | None:
+    """Return the allowed aid that handles the button, or None. arm: see `list_allowed_aids`."""
+    for aid in list_allowed_aids(config, arm):
         if button_value in aid.button_values:
             return aid
     return None

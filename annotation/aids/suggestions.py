@@ -18,6 +18,7 @@ from annotation.rules.prompt import split_goal
 from core.accounts.counting import build_quota_name, count_spent_today
 from core.accounts.models import Annotator
 from core.days import get_midnight
+from tasks.arms import HELPED
 from tasks.config.schema import TaskConfig
 from tasks.config.values import find_value_errors
 from tasks.models import Generator
@@ -158,6 +159,10 @@ class Suggestions(Aid, name="suggestion"):
     def is_allowed(self, config: TaskConfig) -> bool:
         """Return whether the task lets people ask the generator."""
         return bool(config.support and config.support.suggestions)
+
+    def is_offered_in_arm(self, config: TaskConfig, arm: str) -> bool:
+        """Return whether the text is in the arm of people with help, whatever the task allows."""
+        return arm == HELPED
 
     def provide_help(
         self, assignment: Assignment, button_value: str, typed_values: Mapping[str, Any]

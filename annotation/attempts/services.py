@@ -39,7 +39,7 @@ from annotation.attempts.live_targets import (
     wait_for_answers,
 )
 from annotation.attempts.own_copies import check_not_own_copy
-from annotation.attempts.support_record import describe_support
+from annotation.attempts.support_record import describe_program_support, describe_support
 from annotation.context_picking import assignments
 from annotation.context_picking.services import check_supported_inputs, save_draft
 from annotation.models import (
@@ -151,8 +151,9 @@ def begin_attempt(
             "resembles": None if assignment.parent_id else other_copy,
             "typing": typing,
             "challenge": assignment.challenge if takes_challenge else None,
-            # Help is shown on pages, which programs do not read.
-            "support": None if by_program else describe_support(assignment, text),
+            "support": describe_program_support(assignment)
+            if by_program
+            else describe_support(assignment, text),
             "by_program": by_program,
             "state": State.ASKING,
             "failure": "",

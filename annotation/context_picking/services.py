@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import selectors
+from annotation.context_picking.arms import draw_next_arm
 from annotation.context_picking.challenges import draw_challenge
 from annotation.context_picking.selectors import (
     count_contexts_by_cell,
@@ -26,6 +27,7 @@ from annotation.refusals import NoContext, NotAllowed, RoundClosed, UnsupportedF
 from annotation.rules.context_draw import draw_context
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
+from tasks.arms import MACHINES
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.services import list_digests, touch_media
 from tasks.models import Context, Round, Task
@@ -55,7 +57,8 @@ def assign(
     an earlier example. Otherwise, a new assignment gets the least used context and goal, or a
     context drawn by expected information if the task's configuration says so. Where people decide,
     is_fresh and is_minimal_edit are ignored: a case is theirs until they have decided it, and
-    never again.
+    never again. In a mixed round, a new assignment also gets an arm, and changes no earlier
+    example.
 
     Locks the round, so that simultaneous requests get different contexts. Raises RoundClosed,
     NoContext, UnsupportedField.
@@ -74,7 +77,8 @@ def assign(
             # Left before the next one is made, because assignment_one_current allows one.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
-        if is_minimal_edit and not _is_decision(locked_round):
+        # An edited text would be in no arm, so in a mixed round it would be a way to choose.
+        if is_minimal_edit and not _is_decision(locked_round) and not locked_round.arm_shares:
             return _assign_edit(annotator, locked_round)
         return Assignment.objects.create(
             annotator=annotator,
@@ -82,6 +86,7 @@ def assign(
             **_pick_context(locked_round, annotator, current),
             goal=_draw_goal(locked_round),
             challenge=draw_challenge(locked_round),
+            **draw_next_arm(locked_round, annotator)._asdict(),
         )
 
 
@@ -222,19 +227,21 @@ def assign_next(*, annotator: Annotator, round: Round | None, requested_kind: st
 def assign_chosen(*, annotator: Annotator, context: Context, goal: str) -> Assignment:
     """Assign a context and a goal that the site chose for one of its own programs.
 
-    Their other assignment in the round ends. Locks the round. Raises RoundClosed.
+    In a mixed round it is in the arm of machines. Their other assignment in the round ends. Locks
+    the round. Raises RoundClosed.
     """
     with transaction.atomic():
         round = _lock_open_round(context.round_id)
+        arm = MACHINES if round.arm_shares else ""
         current = selectors.find_current_assignment(annotator, round)
-        if current and (current.context_id, current.goal) == (context.pk, goal):
+        if current and (current.context_id, current.goal, current.arm) == (context.pk, goal, arm):
             return current
         if current:
             # As in `assign`: the constraint allows one current assignment.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
         return Assignment.objects.create(
-            annotator=annotator, round=round, context=context, goal=goal
+            annotator=annotator, round=round, context=context, goal=goal, arm=arm
         )
 
 
@@ -256,7 +263,7 @@ def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
             # As in `assign`: the constraint allows one current assignment.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
-        parent = example.parent
+        parent, support = example.parent, example.support or {}
         return Assignment.objects.create(
             annotator=annotator,
             round=round,
@@ -269,6 +276,9 @@ def assign_sent_back(*, annotator: Annotator, example: Example) -> Assignment:
             parent=parent if parent and parent.annotator_id != annotator.pk else None,
             challenge=example.challenge,
             mends=example,
+            # A corrected text stays in its arm, and is no further draw.
+            arm=support.get("arm", ""),
+            arm_probability=support.get("arm_probability"),
         )
 
 
@@ -277,7 +287,9 @@ def change_goal(*, assignment: Assignment) -> Assignment:
     with transaction.atomic():
         round = _lock_open_round(assignment.round_id)
         assignment.goal = _draw_goal(round, previous_goal=assignment.goal)
-        assignment.save(update_fields=["goal"])
+        # The draft was written for the former goal.
+        assignment.draft_asked_at = None
+        assignment.save(update_fields=["goal", "draft_asked_at"])
     return assignment
 
 

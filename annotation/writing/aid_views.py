@@ -39,10 +39,10 @@ def show_aid(request: HttpRequest, code: str) -> HttpResponse:
     if is_gate_shut(request, task):
         return redirect("annotation:gate", code=code)
     button_value = request.POST.get("want", "")
-    aid = find_aid(task.config, button_value)
+    assignment = get_posted_assignment(request, annotator, task)
+    aid = find_aid(task.config, button_value, assignment.arm)
     if aid is None:
         raise Http404
-    assignment = get_posted_assignment(request, annotator, task)
     inputs, message, status = (
         read_typed_values(task.config, assignment.context.fields, request.POST),
         "",

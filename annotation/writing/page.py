@@ -14,6 +14,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation import selectors
+from annotation.aids.drafts import get_drafted_inputs
 from annotation.aids.example_gallery import list_gallery_examples
 from annotation.aids.registry import find_aid, list_allowed_aids
 from annotation.attempts.conversation_services import get_conversation
@@ -100,13 +101,14 @@ class WritePage:
     ) -> "WritePage":
         """Build the page of an assignment.
 
-        The text is the draft, or else the text of `retry_of`, or else the text of the example to
-        change. opened_aid: the `want` value of the aid that is shown.
+        The text is the draft, or else the text of `retry_of`, what the generator has drafted, or
+        the text of the example to change. opened_aid: the `want` value of the aid that is shown.
         """
         parent = selectors.get_open_parent(assignment)
         start_values = (
             assignment.draft
             or (retry_of.inputs if retry_of else {})
+            or get_drafted_inputs(assignment)
             or (parent.inputs if parent else {})
         )
         return cls(
@@ -180,6 +182,11 @@ class WritePage:
         offered = self.assignment.challenge if self.assignment else None
         return self.task.config.challenges.get(offered) if offered else None
 
+    @property
+    def arm(self) -> str:
+        """Return the arm of the text in a mixed round; empty outside of one."""
+        return self.assignment.arm if self.assignment else ""
+
     @cached_property
     def conversation(self) -> Conversation | None:
         """Return the conversation so far, or None.
@@ -197,7 +204,8 @@ class WritePage:
     def _offers_edit(self) -> bool:
         """Return whether the person may ask for an earlier example to change."""
         support = self.task.config.support
-        is_allowed = bool(support and support.minimal_edit)
+        # In a mixed round an edited text would be in no arm.
+        is_allowed = bool(support and support.minimal_edit) and not self.arm
         return is_allowed and selectors.select_released_before(self.round).exists()
 
     def build_form(
@@ -303,8 +311,8 @@ class WritePage:
             "form_url": self.practice_url or reverse("annotation:write", args=[self.task.code]),
             "talk_url": self.practice_url or reverse("annotation:talk", args=[self.task.code]),
             "new_key": uuid4(),
-            "aids": list_allowed_aids(self.task.config),
-            "opened_aid": find_aid(self.task.config, self.opened_aid),
+            "aids": list_allowed_aids(self.task.config, self.arm),
+            "opened_aid": find_aid(self.task.config, self.opened_aid, self.arm),
             "talk": SimpleLazyObject(
                 lambda: talk.build_talk_values(self.conversation, self.task.config)
             ),

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation import questions
 from annotation.access import find_assigned_context, is_gate_shut, require_annotator
+from annotation.aids.drafts import provide_draft
 from annotation.aids.saliency import measure_saliency
 from annotation.attempts import services
 from annotation.attempts.author_answer_services import answer_undecided
@@ -62,6 +63,7 @@ from core.web.bodies import limit_body
 from core.web.guest_text import GuestText, delete_guest_text, get_guest_text
 from core.web.htmx import is_htmx_partial, render_page
 from tasks.access import ALL_KINDS, find_task
+from tasks.arms import DRAFTS
 from tasks.config.verdicts import list_criteria
 from tasks.models import Round, Task
 from tasks.permissions import can_see
@@ -141,6 +143,7 @@ def show_write_page(request: HttpRequest, code: str) -> HttpResponse:
         assignment = assign(annotator=annotator, round=round)
     except Refused as error:
         return render_refusal(request, error, task)
+    provide_draft(assignment)
     text = get_guest_text(request)
     is_used = bool(text and text.task == task.code and _use_guest_text(request, assignment, text))
     opened_aid = request.GET.get("support", "")
@@ -165,9 +168,12 @@ def _render_closed(
 def _use_guest_text(request: HttpRequest, assignment: Assignment, text: GuestText) -> bool:
     """Load a text from practice into the form; return whether that was possible.
 
-    Returns False if the person has begun another text, or if the round has closed.
+    Returns False if the person has begun another text or gets a draft, or if the round has closed.
     """
     if assignment.draft or assignment.parent_id or assignment.mends_id:
+        return False
+    # Its text is begun by the suggestion model. The browser keeps the other one.
+    if assignment.arm == DRAFTS:
         return False
     try:
         use_saved_text_as_draft(assignment=assignment, goal=text.goal, inputs=text.inputs)
@@ -279,6 +285,7 @@ def assign_next_work(request: HttpRequest, code: str) -> HttpResponse:
         return render_refusal(request, error, task)
     if not is_htmx_partial(request):
         return redirect("annotation:write", code=code)
+    provide_draft(assignment)
     return render_page(
         request,
         page.TEMPLATE,

@@ -21,6 +21,7 @@ from dynabench.adversaries.board_measures import (
 )
 from dynabench.adversaries.kinds.base import list_kinds
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
+from tasks.arms import DRAFTS, HELPED, PEOPLE
 from tasks.models import Task
 from validation.decisions.counted import (
     JUDGED_EXAMPLE_STATES,
@@ -33,12 +34,13 @@ from validation.rates.rates import Rate, Undefined, compute_share_by_author
 
 @dataclass(frozen=True)
 class BoardRow:
-    """What an adversary, or all people together, achieved.
+    """What an adversary, or all people of an arm together, achieved.
 
-    code: people, helped, or the adversary's id. calls: of models. tries: texts that people could
-    get; of people their examples. fooled: examples after which the model counted as wrong. waiting,
-    catches, refuted: what people have decided about these. validity: the share of catches among the
-    decided ones. The other numbers are those of `board_measures`; None without enough data.
+    code: people, helped, drafts, or the adversary's id. calls: of models. tries: texts that people
+    could get; of people their examples. fooled: examples after which the model counted as wrong.
+    waiting, catches, refuted: what people have decided about these. validity: the share of catches
+    among the decided ones. The other numbers are those of `board_measures`; None without enough
+    data.
     """
 
     adversary: Adversary | None
@@ -80,14 +82,16 @@ class RowCounts(NamedTuple):
     cost: float = 0
 
 
-PEOPLE, HELPED = "people", "helped"
+HELP_COLUMNS = ("support__arm", "support__suggestion")
+"""What decides to which row of people an example belongs."""
 
 
 def build_board(task: Task) -> list[BoardRow]:
     """Return a row for each adversary that has run, the most catches first, and rows for people.
 
-    People have one row, and those who used a suggestion a second one. Eight queries. They are
-    compared in the rounds in which adversaries ran.
+    People have a row for each kind of help. In a mixed round the arm decides that was drawn for a
+    text, else whether its author used a suggestion. At most nine queries. They are compared in the
+    rounds in which adversaries ran.
     """
     adversaries = list(task.adversaries.all())
     runs = AdversaryRun.objects.filter(adversary__task=task)
@@ -102,12 +106,12 @@ def build_board(task: Task) -> list[BoardRow]:
     codes = {adversary.annotator_id: str(adversary.pk) for adversary in adversaries}
     fooled_examples = _list_fooled(examples, task, codes)
     counts: Counter[str] = Counter()
-    for author, is_program, support, number in (
+    for author, is_program, arm, suggestion, number in (
         examples.order_by()
-        .values_list("annotator", "by_program", "support__suggestion")
+        .values_list("annotator", "by_program", *HELP_COLUMNS)
         .annotate(Count("pk"))
     ):
-        counts[find_code(author, is_program, support, codes)] += number
+        counts[find_code(author, is_program, arm, suggestion, codes)] += number
     # A program may first measure a text and then offer it, so all of its tries count.
     program_kinds = [kind.name for kind in list_kinds() if kind.is_program]
     could_be_offered = Q(is_offered=True) | Q(adversary__kind__in=program_kinds)
@@ -141,14 +145,19 @@ def _build_people_rows(
     fooled_examples: Sequence[FooledExample],
     all_words: frozenset[str],
 ) -> list[BoardRow]:
-    """Return the row of people, and one of people with help if there are any."""
+    """Return the row of people, and one for each kind of help that people had."""
     rows = []
     # A suggestion that was ignored helped nobody.
-    helped = Q(support__suggestion__in=Suggestion.USED_ACTIONS)
-    # Without the key the condition is unknown to the database, and so is its opposite.
-    alone = ~helped | Q(support__suggestion__isnull=True)
-    for code, condition in ((PEOPLE, alone), (HELPED, helped)):
-        if code == HELPED and not counts[HELPED]:
+    used = Q(support__suggestion__in=Suggestion.USED_ACTIONS)
+    in_no_arm = Q(support__arm__isnull=True)
+    conditions = {
+        # Without the key a condition is unknown to the database, and so is its opposite.
+        PEOPLE: Q(support__arm=PEOPLE) | in_no_arm & (~used | Q(support__suggestion__isnull=True)),
+        HELPED: Q(support__arm=HELPED) | in_no_arm & used,
+        DRAFTS: Q(support__arm=DRAFTS),
+    }
+    for code, condition in conditions.items():
+        if code != PEOPLE and not counts[code]:
             continue
         outputs = TargetOutput.objects.filter(
             example__in=examples.filter(condition, by_program=False)
@@ -160,12 +169,19 @@ def _build_people_rows(
 
 
 def find_code(
-    author: int, is_program: bool, suggestion: str | None, codes: Mapping[int, str]
+    author: int,
+    is_program: bool,
+    arm: str | None,
+    suggestion: str | None,
+    codes: Mapping[int, str],
 ) -> str:
     """Return the code of the row to which an example belongs; "" for none."""
     if is_program:
         # Programs that people run with a token are neither people nor entries of the task.
         return codes.get(author, "")
+    # As it was drawn, also if the person used no help: only so the arms are comparable.
+    if arm:
+        return arm
     return HELPED if suggestion in Suggestion.USED_ACTIONS else PEOPLE
 
 
@@ -178,10 +194,10 @@ def _list_fooled(
     states = dict(Consensus.objects.filter(example__in=fooled).values_list("example", "state"))
     catches = set(fooled.filter(catch).values_list("pk", flat=True))
     rows = []
-    for pk, author, is_program, suggestion, inputs in fooled.values_list(
-        "pk", "annotator", "by_program", "support__suggestion", "inputs"
+    for pk, author, is_program, arm, suggestion, inputs in fooled.values_list(
+        "pk", "annotator", "by_program", *HELP_COLUMNS, "inputs"
     ):
-        code = find_code(author, is_program, suggestion, codes)
+        code = find_code(author, is_program, arm, suggestion, codes)
         if code:
             is_catch = pk in catches if states.get(pk) in JUDGED_EXAMPLE_STATES else None
             text = get_written_text(task.config, inputs)
@@ -230,5 +246,6 @@ def _build_row(
 
 PEOPLE_NAMES: Mapping[str, Promise] = {
     PEOPLE: _("People"),
-    HELPED: _("People who used a suggestion"),
+    HELPED: _("People with suggestions"),
+    DRAFTS: _("People who finish drafts"),
 }

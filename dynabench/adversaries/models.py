@@ -120,6 +120,7 @@ class AdversaryRun(Job, Budget):
         COST = "cost", _("Maximum cost reached")
         CAPS = "caps", _("Task limit of tries reached")
         SPENT = "spent", _("Model budget used up")
+        SHARE = "share", _("Share of machines reached")
         CLOSED = "closed", _("Round closed")
         GONE = "gone", _("Program stopped asking")
         REPEATS = "repeats", _("Repeated itself")

@@ -5,8 +5,6 @@ start with the logged answers, and asks only what was never asked. So a killed r
 same way as one whose slice is over. The locks are listed in docs/locking.md.
 """
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping
 from random import Random
@@ -45,7 +43,9 @@ from dynabench.adversaries.kinds.base import (
 )
 from dynabench.adversaries.masked_services import LoggedWords
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
+from dynabench.adversaries.selectors import hash_question
 from dynabench.adversaries.services import find_kind
+from dynabench.adversaries.share_services import has_share_left
 from dynabench.adversaries.writer_services import AdversaryWriter, open_writer
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases
@@ -99,7 +99,7 @@ class KnownTry(NamedTuple):
 class Question(NamedTuple):
     """A probe as the models read it.
 
-    inputs: what a person would send by the form. digest: see `_hash_question`.
+    inputs: what a person would send by the form. digest: see `hash_question`.
     """
 
     label: str
@@ -332,7 +332,7 @@ class RunSlice:
             {self._config.text_field: probe.text.strip(), self._config.answer_field: label},
         )
         model_inputs = build_model_inputs(self._round, context.fields, inputs)
-        digest = _hash_question(label, model_inputs)
+        digest = hash_question(label, model_inputs)
         return Question(label, probe, context, inputs, model_inputs, digest)
 
     def _follow_up(self, question: Question) -> KnownTry:
@@ -448,6 +448,8 @@ class RunSlice:
         self._check_budget()
         own_rows = AdversaryTry.objects.filter(pk=try_pk)
         with transaction.atomic():
+            if not has_share_left(self._round):
+                raise RunEnded(End.SHARE)
             self._reserve_calls(len(self._entries))
             # Whoever finds it answered submits it, so that it is submitted once.
             # People get it now, also if it only measured when it was asked.
@@ -587,12 +589,6 @@ def _stop_without_model(code: str, message: str, seconds: float | None) -> NoRet
     if code in ("busy", "loading"):
         raise NotNow(message, seconds)
     raise ServerAway(message)
-
-
-def _hash_question(label: str, model_inputs: Mapping[str, Any]) -> str:
-    """Return the digest of what the models read, with the label that counts as right."""
-    question = json.dumps([label, model_inputs], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(question.encode()).hexdigest()
 
 
 def _describe_output(target: TargetModel, prediction: Prediction) -> dict[str, Any]:

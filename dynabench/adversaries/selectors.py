@@ -1,7 +1,10 @@
 """Reads of adversaries: their runs, and what is left of a run's budget."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils.functional import Promise
@@ -66,3 +69,9 @@ def describe_budget(run: AdversaryRun | None) -> list[BudgetLine]:
         BudgetLine(_("Tokens"), run.tokens, run.max_tokens),
         BudgetLine(_("Cost"), round(run.cost, 4), run.max_cost),
     ]
+
+
+def hash_question(label: str, model_inputs: Mapping[str, Any]) -> str:
+    """Return the digest of what the models read, with the label that counts as right."""
+    question = json.dumps([label, model_inputs], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(question.encode()).hexdigest()

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.functional import Promise
 
 from annotation.models import Example, TargetOutput
-from dynabench.adversaries.board import HELPED, PEOPLE, PEOPLE_NAMES, find_code
+from dynabench.adversaries.board import HELP_COLUMNS, PEOPLE_NAMES, find_code
 from dynabench.adversaries.models import (
     Adversary,
     AdversaryRun,
@@ -82,11 +82,11 @@ def list_catches(task: Task) -> list[Catch]:
     )
     catches, counts = [], defaultdict[str, int](int)
     # Ids are random, so the first ones are a random choice, and the same one each time.
-    columns = ("pk", "annotator", "by_program", "support__suggestion", "is_public")
-    for pk, author, is_program, suggestion, is_public in (
+    columns = ("pk", "annotator", "by_program", *HELP_COLUMNS, "is_public")
+    for pk, author, is_program, arm, suggestion, is_public in (
         _select_catches(task).order_by("uuid").values_list(*columns)
     ):
-        code = find_code(author, is_program, suggestion, codes)
+        code = find_code(author, is_program, arm, suggestion, codes)
         if not code or counts[code] >= MAX_CATCHES:
             continue
         counts[code] += 1
@@ -141,15 +141,16 @@ def find_asked_targets(task: Task) -> dict[str, set[int]]:
             asked[str(adversary_id)].add(target_id)
     round_targets = RoundTarget.objects.filter(round__in=_select_board_rounds(task))
     round_target_ids = set(round_targets.order_by().values_list("target", flat=True))
-    asked[PEOPLE] |= round_target_ids
-    asked[HELPED] |= round_target_ids
+    for code in PEOPLE_NAMES:
+        asked[code] |= round_target_ids
     # Withdrawn examples count as well: their models were asked.
     outputs = TargetOutput.objects.filter(example__round__in=_select_board_rounds(task))
-    columns = ("example__annotator", "example__by_program", "example__support__suggestion")
-    for author, is_program, support, target_id in (
-        outputs.order_by().values_list(*columns, "target").distinct()
+    columns = ["annotator", "by_program", *HELP_COLUMNS]
+    paths = [f"example__{column}" for column in columns]
+    for author, is_program, arm, suggestion, target_id in (
+        outputs.order_by().values_list(*paths, "target").distinct()
     ):
-        asked[find_code(author, is_program, support, codes)].add(target_id)
+        asked[find_code(author, is_program, arm, suggestion, codes)].add(target_id)
     return dict(asked)
 
 

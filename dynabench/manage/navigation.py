@@ -55,6 +55,7 @@ PAGE_PERMISSIONS: Mapping[str, PermissionCheck] = {
     # Findings tell of votes, too.
     "own-campaigns:campaigns": lambda user, task: can_own(user, task) and can_read(user, task),
     "own-adversaries:adversaries": can_run_adversaries,
+    "own-mixed:arms": can_run_adversaries,
     "own-studies:studies": lambda user, task: can_own(user, task) and can_read(user, task),
     "own:access": can_manage,
     "own:log": can_read,
@@ -149,6 +150,7 @@ SIDE_GROUPS = (
                 (
                     "own:round-*",
                     "own:policy",
+                    "own-mixed:*",
                     "own:second-opinion",
                     "own:rows*",
                     "own:tool-import*",

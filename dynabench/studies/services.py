@@ -9,6 +9,7 @@ from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation.rules.draws import draw_arm
 from core.accounts.models import Annotator, User
 from core.accounts.services import get_annotator, log
 from core.errors import Invalid, Refused
@@ -16,7 +17,6 @@ from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
 from dynabench.campaigns.place_services import NoPlace, check_place, hash_panel_id
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import Study, StudyArm, StudyDraw
-from dynabench.studies.rules.draws import draw_arm
 from dynabench.studies.rules.plan import Arm, StudyPlan, compute_plan_hash, read_plan
 from dynabench.studies.rules.setup import build_arm_code
 from dynabench.studies.selectors import (

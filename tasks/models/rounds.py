@@ -72,6 +72,14 @@ class Round(models.Model):
         "bonus for a verified fooling example, in cents", default=0
     )
 
+    # Of a mixed round, the parts of each arm (`tasks.arms`).
+    arm_shares = models.JSONField(
+        null=True, editable=False, help_text="By arm; null: people are assigned no arm."
+    )
+    shares_number = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="How often the shares were set."
+    )
+
     class Meta:
         ordering = ["task_id", "number"]
         constraints = [

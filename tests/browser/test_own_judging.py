@@ -67,6 +67,7 @@ def test_every_other_page_is_readable(page, judged):
         "annotators/",
         "rounds/1/policy/",
         "rounds/1/policy/?rule=n-equal&needed=3",
+        "rounds/1/arms/",
     ):
         visit(page, f"/own/nli/{path}")
         audit(page)

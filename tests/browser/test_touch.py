@@ -48,8 +48,9 @@ PERSONS_PAGES = [
 ]  # fmt: skip
 OWNERS_PAGES = [*OWNER.values(), "/manage/"]
 OWNERS_PARTS = [
-    "rounds/new/", "rounds/1/policy/", "rounds/1/contexts/all/", "targets/", "config/", "log/",
-    "campaigns/", "campaigns/new/", "evaluation-sets/", "trainings/", "adversaries/", "studies/",
+    "rounds/new/", "rounds/1/policy/", "rounds/1/arms/", "rounds/1/contexts/all/", "targets/",
+    "config/", "log/", "campaigns/", "campaigns/new/", "evaluation-sets/", "trainings/",
+    "adversaries/", "studies/",
 ]  # fmt: skip
 
 

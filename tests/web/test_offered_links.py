@@ -60,6 +60,7 @@ def test_an_owner_is_offered_every_page(world):
     number = page.context["round"].number
     for name in own:
         args = [world.task.pk] if name.startswith("admin:") else ["nli"]
-        args += [number] if name in ("own:policy", "own:second-opinion") else []
+        of_a_round = ("own:policy", "own:second-opinion", "own-mixed:arms")
+        args += [number] if name in of_a_round else []
         if name != "evaluation:export":
             assert f'href="{reverse(name, args=args)}"' in page.text, name

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from annotation.rules.draws import count_remaining_arms
 from core.files.tables import build_csv_text
-from dynabench.studies.rules.draws import count_remaining_arms
 from dynabench.studies.rules.plan import StudyPlan, compute_plan_hash, read_plan
 from dynabench.studies.rules.records import AloneRecord, MeasuredValue, PersonRecord
 from dynabench.studies.rules.report import build_report

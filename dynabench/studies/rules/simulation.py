@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dynabench.studies.rules.draws import fill_urn
+from annotation.rules.draws import fill_urn
 from dynabench.studies.rules.effects import (
     Effects,
     Layout,

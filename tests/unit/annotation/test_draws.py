@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 
-from dynabench.studies.rules.draws import draw_arm, fill_urn
+from annotation.rules.draws import draw_arm, fill_urn
 from dynabench.studies.rules.simulation import draw_many_arms
 
 RATIOS = {"control": 1, "helped": 2}

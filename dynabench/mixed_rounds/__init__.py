@@ -1,0 +1,1 @@
+"""Mixed rounds: people, people with help, drafts of a machine and machines, compared fairly."""
