@@ -35,7 +35,8 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.services import ADDRESS_FIELDS
 
 PILOT_PEOPLE = 5
-MAX_PILOT_PEOPLE = 50
+MAX_PILOT_PEOPLE = 20
+"""The arms of any plan have places for as many."""
 RIGHT_SHARE, MODEL_GAIN = 0.5, 0.2
 """How often simulated people are right, and what a model adds to it."""
 

@@ -105,7 +105,7 @@ def test_a_program_sets_a_study_up_tries_it_and_opens_it(set_up, monkeypatch):
     # The power is not there until somebody asks for it, and comes from the queue.
     assert api.get(f"{address}power/").status_code == 409
     assert api.post(f"{address}power/").json()["state"] == "queued"
-    assert api.post(f"{address}pilot/", {"people": 51}, format="json").status_code == 422
+    assert api.post(f"{address}pilot/", {"people": 21}, format="json").status_code == 422
     assert api.post(f"{address}pilot/", {"people": 4}, format="json").status_code == 202
     work_off()
     power = api.get(f"{address}power/").json()

@@ -197,7 +197,7 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path)
     settings.NEW_TASKS = "everybody"
     confirm_address(alice)
-    for path in ("/new/", "/new/template/toxicity/"):
+    for path in ("/new/", "/new/study/", "/new/template/toxicity/"):
         visit(page, path)
         audit(page)
     page.get_by_role("button", name="Create task").click()

@@ -39,7 +39,8 @@ STRANGERS_PAGES = [
 ]  # fmt: skip
 PERSONS_PAGES = [
     *PERSON.values(), "/", "/help/", "/help/numbers/", "/docs/", "/status/", "/leaderboards/",
-    "/communities/", "/new/", "/new/template/nli/", "/me/news/", "/me/models/", "/me/teams/",
+    "/communities/", "/new/", "/new/study/", "/new/template/nli/", "/me/news/", "/me/models/",
+    "/me/teams/",
     "/me/data/", "/me/data/delete/", "/me/assignments/", "/account/tokens/", "/account/webhooks/",
     "/accounts/email/", "/accounts/2fa/", "/accounts/sessions/", "/accounts/password/change/",
     "/attempt/{example}/retract/", f"{TASK}/catches/", f"{TASK}/submit/",

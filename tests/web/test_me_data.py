@@ -201,6 +201,7 @@ EXPORTED = {
     "communities.communityproposal.proposer", "communities.post.author",
     "communities.jointsubmission.owner", "catches.sharedcatch.annotator",
     "tasks.taskdraft.owner",
+    "studies.studydraft.owner",
 }  # fmt: skip
 LEFT_OUT = {
     "evaluation.allowance.user": "what the operator allows; the person did nothing",
@@ -216,6 +217,8 @@ LEFT_OUT = {
     "validation.gold.made_by": "an action in a task; in the log too",
     "evaluation.dataset.requested_by": "an action in a task; in the log too",
     "evaluation.trainingrun.requested_by": "an action in a task; in the log too",
+    "studies.plansimulation.requested_by": "says nothing but that a plan was simulated",
+    "studies.pilot.requested_by": "an action in a task; in the log too",
     "evaluation.practicerun.requested_by": "who tries a model; the row goes with the trial",
     "evaluation.custommetric.requested_by": "an action in a task; in the log too",
     "evaluation.custommetric.decided_by": "an action as an operator, which is the site's record",

@@ -7,7 +7,7 @@ from django.test import Client
 from annotation.models import Example
 from core.accounts.models import Annotator, User
 from dynabench.campaigns.models import Campaign, Place
-from dynabench.studies import power_services
+from dynabench.studies import pilot_services, power_services
 from dynabench.studies.models import Pilot, PlanSimulation, Study, StudyDraft, StudyDraw
 from dynabench.studies.rules.builder import TEMPLATES
 from dynabench.studies.services import get_campaign_slug
@@ -111,6 +111,42 @@ def test_each_design_gives_a_study_that_five_simulated_people_finish(owner, temp
     for arm in study.plan.arms:
         task = Task.objects.get(code=get_campaign_slug(study.plan, arm))
         assert not arm.instructions or task.config.instructions == arm.instructions
+
+
+def test_a_pilot_needs_no_approval_and_gives_none(owner, settings):
+    settings.NEW_TASKS = "approval"
+    client = sign_in(owner)
+    _study, url = create(client)
+    client.post(f"{url}pilot/", {"do": "start"})
+    work_off()
+    assert (Pilot.objects.get().state, Pilot.objects.get().error) == ("done", "")
+    # Its tasks are as private as any new one, and the study still waits for its approval.
+    assert set(Task.objects.values_list("is_unapproved", "is_visible")) == {(True, False)}
+    assert client.post(f"{url}open/", {"ethics_name": "Dr Ito"}).status_code in (409, 422)
+    assert not Campaign.objects.filter(state="open").exists()
+
+
+def test_a_killed_pilot_goes_on_with_the_people_who_are_missing(owner, monkeypatch):
+    client = sign_in(owner)
+    _study, url = create(client)
+    client.post(f"{url}pilot/", {"do": "start"})
+    real = pilot_services.play_people
+
+    def play_two(study, people, crowd):
+        for number in real(study, people, crowd):
+            yield number
+            if number == 2:
+                raise ConnectionError
+
+    monkeypatch.setattr(pilot_services, "play_people", play_two)
+    work_off()
+    assert Pilot.objects.get().state == "queued"
+    monkeypatch.setattr(pilot_services, "play_people", real)
+    Pilot.objects.update(not_before=None)
+    work_off()
+    assert Pilot.objects.get().state == "done"
+    assert Place.objects.filter(state="submitted").count() == 5
+    assert Study.objects.filter(pilot_of__isnull=False).count() == 1
 
 
 def test_a_deleted_pilot_leaves_no_row(owner):

@@ -2,8 +2,10 @@
 
 import gzip
 import zipfile
+from pathlib import Path
 
 import pytest
+from allauth.account.models import EmailAddress
 
 from dynabench.client import Invalid, NotFound, PermissionDenied, Refused
 from dynabench.communities.models import Community
@@ -345,3 +347,20 @@ def test_campaigns_are_read_opened_and_closed(client_of, alice, nli):
         owner.choose_campaign_rounds("nli", "study", [1])
     assert owner.choose_campaign_rounds("nli", "study", [])["rounds"] == []
     assert owner.set_campaign_state("nli", "study", "closed")["state"] == "closed"
+
+
+def test_a_study_is_set_up_tried_and_opened(client_of, alice, settings):
+    settings.NEW_TASKS = "everybody"
+    EmailAddress.objects.create(user=alice, email=alice.email, primary=True, verified=True)
+    owner = client_of(alice)
+    folder = Path(__file__).parents[3] / "docs/studies"
+    plan = (folder / "four-arms.yaml").read_text()
+    made = owner.set_up_study(plan, (folder / "four-arms-cases.jsonl").read_text())
+    names = made["task"], made["code"]
+    assert owner.simulate_study(*names)["state"] == "queued"
+    checked = owner.check_study_plan(names[0], plan)
+    assert owner.study_power(*names)["plan_hash"] == checked["plan_hash"]
+    assert owner.start_study_pilot(*names, people=2)["people"] == 2
+    assert owner.study_pilot(*names)["state"] == "queued"
+    owner.delete_study_pilot(*names)
+    assert owner.open_study(*names, "Dr Ito")["state"] == "frozen"
