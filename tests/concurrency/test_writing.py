@@ -81,6 +81,20 @@ def test_contexts_and_goals_are_spread_evenly(round, annotators, at_once):
         assert max(goals) - min(goals) <= 1
 
 
+def test_contexts_are_drawn_at_once_with_their_probabilities(round, annotators, at_once):
+    """Lock: the round, in `assign`; a draw changes none that is made beside it."""
+    round.task.config_text += "\ncontext_picking: information\n"
+    round.task.save()
+    group = annotators[:16]
+    at_once(lambda annotator: assign(annotator=annotator, round=round), group * 2)
+    drawn = Assignment.objects.filter(left_at=None)
+    assert drawn.count() == len(group)
+    assert set(drawn.values_list("context_choices", flat=True)) == {20}
+    assert all(one.context_probability == pytest.approx(1 / 20) for one in drawn)
+    goals = Counter(drawn.values_list("goal", flat=True)).values()
+    assert max(goals) - min(goals) <= 1
+
+
 def test_a_turn_that_is_sent_by_many_tabs_is_asked_once(at_once, annotators, monkeypatch):
     """Lock: the conversation, in `say`."""
     made = RoundFactory(task=TaskFactory(code="talks", config_text=json.dumps(TALKS)))
