@@ -25,6 +25,7 @@ from evaluation.models import (
 )
 from evaluation.runs.execute import execute_run
 from evaluation.runs.handed import discard_handed_answers
+from evaluation.runs.item_services import refresh_item_properties
 from evaluation.runs.services import (
     claim_next_run,
     end_overdue_runs,
@@ -97,7 +98,9 @@ def evaluate_in_turn() -> None:
     if run := do_claimed_job(claim_next_run(), execute_run):
         discard_handed_answers(run)  # the answers of its own worker are no longer needed
         wake_suite_runs(run)  # perturbed runs waited for this one, with which they are compared
-        store_near_copies(run)  # last: it reads the answers of many models
+        # Last, because both read the answers of many models.
+        store_near_copies(run)
+        refresh_item_properties(run.version)
 
 
 def _do_longest_waiting_job(kind: type[Job], work: Callable[[Any], object]) -> None:

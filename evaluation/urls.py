@@ -109,6 +109,7 @@ urlpatterns = [
         set_views.send_version_inputs,
         name="set-version-inputs",
     ),
+    path(f"{SET_PATH}v<int:version>/items/", set_views.show_items, name="set-items"),
     # The API's views for the form's script; below /api/ their messages would be in English.
     path("uploads/", Uploads.as_view(versioning_class=None, schema=None), name="uploads"),
     path(

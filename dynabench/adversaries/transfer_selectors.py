@@ -47,7 +47,7 @@ class Catch(NamedTuple):
     may_leave: bool
 
 
-class Question(NamedTuple):
+class TransferQuestion(NamedTuple):
     """A model and the id of a catch about which it is to be asked."""
 
     target: TargetModel
@@ -161,7 +161,7 @@ def select_other_models(task: Task) -> QuerySet[TargetModel]:
 
 def list_questions(
     task: Task, catches: Sequence[Catch], asked: Mapping[str, set[int]]
-) -> list[Question]:
+) -> list[TransferQuestion]:
     """Return what no model was asked about yet, model after model. Two queries."""
     known_pairs = set(
         _select_answers(catches)
@@ -175,7 +175,7 @@ def list_questions(
             # A model without an address of its own is on the site's model server.
             may_read = catch.may_leave or not target.url
             if is_other and may_read and (target.pk, catch.example) not in known_pairs:
-                questions.append(Question(target, catch.example))
+                questions.append(TransferQuestion(target, catch.example))
     return questions
 
 

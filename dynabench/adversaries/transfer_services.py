@@ -32,7 +32,7 @@ from dynabench.adversaries.models import TransferAnswer, TransferCheck
 from dynabench.adversaries.run_services import SLICE_SECONDS, SliceOver
 from dynabench.adversaries.transfer_selectors import (
     Catch,
-    Question,
+    TransferQuestion,
     find_asked_targets,
     find_current_check,
     list_catches,
@@ -215,7 +215,7 @@ class _Asking:
         self._slice_ends_at = time.monotonic() + SLICE_SECONDS
         self.errors: dict[str, EndpointError] = {}
 
-    def ask_all(self, questions: Sequence[Question]) -> None:
+    def ask_all(self, questions: Sequence[TransferQuestion]) -> None:
         """Ask the questions in order. Raises SliceOver and LeaseLost.
 
         Ends early at the maximum of calls.
@@ -241,7 +241,7 @@ class _Asking:
                 raise NotNow(f"{name}: {error}", error.retry_after)
             raise ServerAway(f"{name}: {error}")
 
-    def _begin_answer(self, question: Question) -> TransferAnswer | None:
+    def _begin_answer(self, question: TransferQuestion) -> TransferAnswer | None:
         """Return a new row for an answer, whose call is counted; None at the maximum of calls.
 
         Raises LeaseLost if another worker has the check.

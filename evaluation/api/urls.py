@@ -6,6 +6,7 @@ from evaluation.api import (
     chat,
     custom_metrics,
     datasets,
+    items,
     llm_judges,
     models,
     near_copies,
@@ -48,6 +49,11 @@ urlpatterns = [
         f"{SETS_PATH}<slug:name>/versions/",
         sets.EvaluationSetVersions.as_view(),
         name="evaluation-set-versions",
+    ),
+    path(
+        f"{SETS_PATH}<slug:name>/versions/<int:version>/items/",
+        items.EvaluationSetItems.as_view(),
+        name="evaluation-set-items",
     ),
     path(f"{SETS_PATH}<slug:name>/take/", sets.TakeRoundView.as_view(), name="evaluation-set-take"),
     path(

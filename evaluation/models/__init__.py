@@ -11,6 +11,7 @@ from evaluation.models.datasets import (
     release_path,
 )
 from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
+from evaluation.models.item_properties import ItemFit, ItemProperty
 from evaluation.models.jobs import Job
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.near_copies import NearCopy
@@ -34,6 +35,8 @@ __all__ = [
     "EvaluationSet",
     "EvaluationSetVersion",
     "HandedAnswers",
+    "ItemFit",
+    "ItemProperty",
     "Job",
     "LlmJudge",
     "LlmScore",

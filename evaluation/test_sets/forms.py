@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import User
 from core.errors import Refused
+from core.web.lists import ListFilter
 from core.web.refusals import show_as_form_error
 from evaluation.contract import MIB
 from evaluation.isolation.uploads.chunked import (
@@ -228,3 +229,21 @@ class VersionForm(FileForm):
     def make_version(self, rows: SetFile) -> EvaluationSetVersion:
         """Store the examples as the next version of the set."""
         return make_version(self.evaluation_set, rows, self.user)
+
+
+class ItemFilter(ListFilter):
+    """Chooses the order of a set's items."""
+
+    order = forms.ChoiceField(
+        required=False,
+        # Translators: which examples come first
+        label=_("First"),
+        initial="doubtful",
+        choices=[
+            ("doubtful", _("Labels that may be wrong")),
+            ("hard", _("Hardest for models")),
+            ("telling", _("Examples that tell models apart")),
+            ("ambiguous", _("Examples on which people disagree")),
+            ("set", _("Order of the set")),
+        ],
+    )

@@ -18,18 +18,34 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core.text.markdown import render_markdown
 from core.web.bodies import FORM_BYTES, limit_body
-from core.web.downloads import respond_with_lines
+from core.web.downloads import respond_with_csv, respond_with_lines
 from core.web.htmx import get_form_status
+from core.web.lists import list_page
 from core.web.refusals import show_as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.test_sets.forms import MAX_FILE_BYTES, AboutForm, FileForm, NewSetForm, VersionForm
+from evaluation.test_sets.forms import (
+    MAX_FILE_BYTES,
+    AboutForm,
+    FileForm,
+    ItemFilter,
+    NewSetForm,
+    VersionForm,
+)
+from evaluation.test_sets.items import (
+    MAX_ITEMS,
+    MIN_MODELS,
+    add_texts,
+    find_fit,
+    iterate_csv_rows,
+    select_items,
+)
 from evaluation.test_sets.selectors import select_open_versions, yield_input_lines
 from evaluation.test_sets.services import EDITABLE_FIELDS, change_set, record_inputs_taken
 from evaluation.test_sets.shown_scores import describe_disclosure
 from evaluation.test_sets.source_services import make_requested_round_version
 from tasks.access import find_task, find_task_and_editor
 from tasks.models import Task
-from tasks.permissions import can_download
+from tasks.permissions import can_download, can_read
 from validation.judging.queue import count_waiting_examples
 
 Source = EvaluationSet.Source
@@ -100,6 +116,7 @@ def show_set(request: HttpRequest, code: str, name: str) -> HttpResponse:
     values["has_datasets"] = any(version.dataset for version in versions)
     values["description"] = render_markdown(evaluation_set.description)
     values["sealed"] = None
+    values["may_read"] = can_read(user, task)
     if versions and versions[0].is_sealed:
         values["sealed"] = describe_disclosure(versions[0])
     round = evaluation_set.round
@@ -179,6 +196,31 @@ def stream_open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHtt
         raise Http404
     name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
     return respond_with_lines(yield_input_lines(version), name)
+
+
+@require_safe
+def show_items(request: HttpRequest, code: str, name: str, version: int) -> HttpResponse:
+    """Show how hard each item of a version is, and how well it tells models apart.
+
+    `?format=csv` sends all items as a file. For the task's editors who may read labels.
+    """
+    # A label that may be wrong tells something of the right one.
+    find_task(request, code, can_read)
+    task, _user = find_task_and_editor(request, code)
+    evaluation_set = _find_set(task, name)
+    versions = evaluation_set.versions.select_related("evaluation_set__task")
+    set_version = get_object_or_404(versions, version=version)
+    fit = find_fit(set_version)
+    if fit and request.GET.get("format") == "csv":
+        file_name = f"{code}-{name}-v{version}-items.csv"
+        return respond_with_csv(iterate_csv_rows(fit), file_name)
+    filters = ItemFilter(request)
+    values: dict[str, Any] = {"task": task, "one": evaluation_set, "version": set_version}
+    values |= {"fit": fit, "filters": filters, "least": MIN_MODELS, "largest": MAX_ITEMS}
+    if fit:
+        page = list_page(request, select_items(fit, filters.cleaned_data["order"] or "doubtful"))
+        values |= {"page": page, "items": add_texts(set_version, page.rows)}
+    return render(request, "evaluation/set_items.html", values)
 
 
 def _build_stored_message(version: EvaluationSetVersion) -> str:

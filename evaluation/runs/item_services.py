@@ -1,0 +1,180 @@
+"""Estimate the properties of a set's items from stored answers and votes. Loads numpy and scipy."""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from annotation.models import Example
+from evaluation.contract import SetRow
+from evaluation.models import EvaluationRun, EvaluationSetVersion, ItemFit, ItemProperty
+from evaluation.runs.selectors import filter_counting_runs
+from evaluation.runs.stored_answers import AnswerReader
+from evaluation.scoring.metrics import MetricUnavailable
+from evaluation.scoring.ruler.people import VoteEstimate, estimate_ambiguity, estimate_error
+from evaluation.scoring.ruler.response_model import fit_items
+from evaluation.task_shape import get_labels
+from evaluation.test_sets.items import MAX_ITEMS, MIN_MODELS
+from validation.models import Validation, Verdict
+
+logger = logging.getLogger(__name__)
+MAX_MODELS = 1000
+"""The newest models whose answers are read: minutes at most."""
+REFIT_SHARE = 1.1
+"""A version is estimated again once a tenth more models have answered."""
+BATCH_ROWS = 1000
+Votes = Mapping[int, Sequence[tuple[str, str]]]
+"""The label and verdict of each vote, by example id."""
+
+
+def refresh_item_properties(version: EvaluationSetVersion) -> bool:
+    """Estimate the items of a version anew if enough models have answered since; return whether.
+
+    Locks the version's ItemFit row while the rows are replaced; two workers that fit at once store
+    the same rows one after the other. A set whose files are damaged is skipped.
+    """
+    if version.size > MAX_ITEMS:
+        return False
+    model_count = min(MAX_MODELS, _find_runs(version).count())
+    fit = ItemFit.objects.filter(version=version).first()
+    if model_count < MIN_MODELS or (fit and model_count < REFIT_SHARE * fit.model_count):
+        return False
+    try:
+        reader = AnswerReader(version)
+    except MetricUnavailable:
+        return False
+    except (OSError, EOFError, ValueError):
+        logger.exception("The set %s cannot be read", version)
+        return False
+    is_right = _read_right_answers(version, reader)
+    # Files of some models may be gone or damaged.
+    if len(is_right) < MIN_MODELS:
+        return False
+    items = _build_items(version, reader.rows, is_right)
+    with transaction.atomic():
+        ItemFit.objects.get_or_create(version=version, defaults={"model_count": model_count})
+        fit = ItemFit.objects.select_for_update(of=("self",)).get(version=version)
+        fit.model_count, fit.fitted_at = model_count, timezone.now()
+        fit.save(update_fields=["model_count", "fitted_at"])
+        fit.items.all().delete()
+        for item in items:
+            item.fit = fit
+        ItemProperty.objects.bulk_create(items, batch_size=BATCH_ROWS)
+    return True
+
+
+def _find_runs(version: EvaluationSetVersion) -> Any:
+    """Return the counting runs of the models that are still there, newest first."""
+    runs = version.runs.filter(
+        suite=EvaluationRun.Suite.PLAIN, submission__withdrawn_at=None
+    ).exclude(predictions="")
+    # Logs and measurements are large, and not needed.
+    return filter_counting_runs(runs).defer("log", "measurements").order_by("-finished_at", "pk")
+
+
+def _read_right_answers(version: EvaluationSetVersion, reader: AnswerReader) -> NDArray[np.bool_]:
+    """Return which answers are right: one row for each model, one column for each item."""
+    rows = []
+    for run in _find_runs(version)[:MAX_MODELS]:
+        answers = reader.read_answers(run)
+        if answers is not None:
+            rows.append(answers.right)
+    return np.array(rows, dtype=bool).reshape(len(rows), len(reader.rows))
+
+
+def _build_items(
+    version: EvaluationSetVersion, rows: Sequence[SetRow], is_right: NDArray[np.bool_]
+) -> list[ItemProperty]:
+    """Return the properties of all items, not stored. They have no fit yet."""
+    properties = fit_items(is_right, np.ones_like(is_right))
+    difficulties, difficulty_errors = properties.compute_difficulties()
+    columns = np.column_stack(
+        [
+            difficulties,
+            difficulty_errors,
+            properties.discriminations,
+            properties.discrimination_errors,
+        ]
+    )
+    # The priors give a number to every item, also where the answers tell nothing.
+    columns[~properties.is_stated] = np.nan
+    flagged, right_shares = properties.flag_negative(), is_right.mean(axis=0)
+    examples = _find_examples(version, rows)
+    votes = _read_votes(examples)
+    labels = get_labels(version.evaluation_set.task.config)
+    items = []
+    for position, row in enumerate(rows):
+        difficulty, difficulty_error, discrimination, discrimination_error = (
+            None if np.isnan(number) else float(number) for number in columns[position]
+        )
+        example_id = examples.get(row.uid)
+        items.append(
+            ItemProperty(
+                position=position,
+                uid=row.uid,
+                example_id=example_id,
+                right_share=float(right_shares[position]),
+                difficulty=difficulty,
+                difficulty_error=difficulty_error,
+                discrimination=discrimination,
+                discrimination_error=discrimination_error,
+                label_may_be_wrong=bool(flagged[position]),
+                **_describe_votes(votes.get(example_id or 0, ()), row, labels),
+            )
+        )
+    return items
+
+
+def _find_examples(version: EvaluationSetVersion, rows: Sequence[SetRow]) -> dict[str, int]:
+    """Return the ids of the examples that people wrote, by the uid that they have in the set."""
+    evaluation_set = version.evaluation_set
+    round = evaluation_set.round or evaluation_set.held_of
+    if round is None and version.dataset:
+        round = version.dataset.round
+    # Uploaded rows and those of seeds are no examples of a round.
+    if round is None:
+        return {}
+    uids = {row.uid for row in rows}
+    # An imported example keeps the uid that it came with.
+    pairs = Example.objects.filter(round=round).values_list("pk", "uid", "uuid").iterator()
+    return {uid or str(uuid): pk for pk, uid, uuid in pairs if (uid or str(uuid)) in uids}
+
+
+def _read_votes(examples: Mapping[str, int]) -> Votes:
+    """Return the votes of people on these examples. Votes of programs don't count."""
+    votes: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
+    example_ids = iter(examples.values())
+    while batch := list(islice(example_ids, BATCH_ROWS)):
+        rows = Validation.objects.filter(example__in=batch, by_program=False)
+        for example_id, label, verdict in rows.values_list("example", "label", "verdict"):
+            votes[example_id].append((label, verdict))
+    return votes
+
+
+def _describe_votes(
+    votes: Sequence[tuple[str, str]], row: SetRow, labels: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the columns of an item that tell of people."""
+    # Who reports an example says nothing about its label.
+    choices = [label or verdict for label, verdict in votes if verdict != Verdict.FLAGGED]
+    right_choices = {Verdict.CORRECT, *map(str, row.gold)}
+    wrong_count = sum(choice not in right_choices for choice in choices)
+    counts = Counter(choices)
+    # People say which label, or whether the author's is correct.
+    answer_count = max(len(labels or ()), len(counts), 2)
+    columns: dict[str, Any] = {"votes": len(choices)}
+    columns |= _name_columns("people_wrong", estimate_error(wrong_count, len(choices)))
+    columns |= _name_columns("ambiguity", estimate_ambiguity(list(counts.values()), answer_count))
+    return columns
+
+
+def _name_columns(name: str, estimate: VoteEstimate | None) -> dict[str, float | None]:
+    if estimate is None:
+        return {}
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

@@ -1,0 +1,35 @@
+"""Models whose answers depend on their ability, for tests of items' properties."""
+
+import gzip
+
+import numpy as np
+from django.core.files.base import ContentFile
+
+from evaluation.contract import Answer
+from evaluation.isolation.inference.evaluate import build_prediction_line
+from evaluation.models import EvaluationRun
+from tests.support.evaluations import LABELS, accepted_model
+
+SIZE, WRONG = 40, 7
+"""Of the sets, and the place of an item whose label is wrong."""
+
+
+def answer_by_ability(version, count, seed=1, first=0):
+    """Let models answer; later items are harder, and one has the wrong label."""
+    chance = np.random.default_rng(seed)
+    for number in range(first, first + count):
+        ability = 3 * (number % 24) / 23 - 1.5
+        logits = 2.5 * (ability - np.linspace(-1.5, 1.5, SIZE))
+        logits[WRONG] = -2.5 * ability
+        right = chance.random(SIZE) < 1 / (1 + np.exp(-logits))
+        lines = b"".join(
+            build_prediction_line(f"u{place}", Answer(LABELS[(place + (not right[place])) % 3]))
+            for place in range(SIZE)
+        )
+        EvaluationRun.objects.create(
+            submission=accepted_model(version.evaluation_set.task, name=f"model {number}"),
+            version=version,
+            state="done",
+            outcome="ok",
+            predictions=ContentFile(gzip.compress(lines), name="p.jsonl.gz"),
+        )
