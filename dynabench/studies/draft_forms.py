@@ -126,6 +126,7 @@ class StudyDraftForm(forms.Form):
         design: str,
     ) -> None:
         super().__init__(data, files, initial=dict(values))
+        # From what is stored, not from what was sent: a request must not ask for a thousand rows.
         self.arm_count = min(MAX_ARMS, int(values.get("arms", 2)))
         self.hypothesis_count = min(MAX_HYPOTHESES, int(values.get("hypotheses", 1)))
         self.code, self.design, self.plan_text = code, design, ""
@@ -255,6 +256,7 @@ class StudyDraftForm(forms.Form):
 
     def list_typed_values(self) -> dict[str, Any]:
         """Return what was typed, right or wrong, with the numbers of arms and hypotheses."""
+        # A file is no text, and is stored by itself.
         typed = {name: self.data.get(name, "") for name in self.fields if name != "cases"}
         return typed | {"arms": self.arm_count, "hypotheses": self.hypothesis_count}
 
@@ -303,6 +305,7 @@ class StudyDraftForm(forms.Form):
         cleaned = self.cleaned_data
         hypotheses = self._collect_hypotheses()
         lines = [line.strip() for line in cleaned["answers"].splitlines()]
+        # Budgets are whole cents; the yen has none.
         scale = Decimal(10) ** get_decimals(cleaned["currency"])
         return {
             **cleaned,

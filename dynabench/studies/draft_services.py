@@ -39,6 +39,7 @@ def begin_draft(*, owner: User, template: StudyTemplate) -> StudyDraft:
         message = _("You already have %(number)d drafts. Finish or delete one first.")
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
     values = list_initial_values(template)
+    # The code is in the link that people open, so its end is random: two studies may have one title.
     return StudyDraft.objects.create(
         owner=owner,
         code=make_code(values["title"], secrets.token_hex(2)),
@@ -49,6 +50,7 @@ def begin_draft(*, owner: User, template: StudyTemplate) -> StudyDraft:
 
 def store_values(*, draft: StudyDraft, values: Mapping[str, Any]) -> None:
     """Store what was typed, right or wrong. Takes no lock: the last one counts."""
+    # Wrong values, too: a refusal must not cost anybody what they typed.
     draft.values = dict(values)
     draft.save(update_fields=["values", "changed_at"])
 
@@ -68,7 +70,7 @@ def store_plan_text(*, draft: StudyDraft, plan_text: str) -> None:
     draft.save(update_fields=["plan_text", "changed_at"])
 
 
-def delete_draft(draft: StudyDraft) -> None:
+def delete_study_draft(draft: StudyDraft) -> None:
     """Delete a draft. Its study stays. Takes no lock."""
     draft.delete()
 
@@ -83,6 +85,7 @@ def set_up_draft(
     FileError.
     """
     locked_draft = StudyDraft.objects.select_for_update(of=("self",)).get(pk=draft.pk)
+    # Whoever goes back to the fields after the set-up gets one study, and not a second one.
     if locked_draft.study:
         take_study_down(study=locked_draft.study, actor=actor)
     study = set_up_study(plan_text=plan_text, cases=cases, file_name=file_name, actor=actor)
@@ -104,7 +107,9 @@ def take_study_down(*, study: Study, actor: User) -> None:
     plan = locked_study.plan
     if plan.setup is None:
         raise Invalid(_("The plan has no setup, which describes the task."), field="plan_text")
+    # Before its tasks, which hold the rows of simulated people.
     delete_pilot(study=locked_study, actor=actor)
+    # Read now: the arms go with the study.
     codes = [get_campaign_slug(plan, arm) for arm in plan.arms]
     log(actor, "study.replaced", study.task, study=study.code)
     locked_study.delete()

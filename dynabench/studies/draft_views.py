@@ -74,7 +74,7 @@ def choose_template(request: HttpRequest) -> HttpResponse:
 @require_POST
 def delete_draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete one of the person's own drafts. Its study stays."""
-    draft_services.delete_draft(_find_draft(request, pk))
+    draft_services.delete_study_draft(_find_draft(request, pk))
     messages.success(request, _("Draft deleted."))
     return redirect("new-study:templates")
 
@@ -102,9 +102,11 @@ def edit_draft(request: HttpRequest, pk: int) -> HttpResponse:
         typed["hypotheses"] = min(MAX_HYPOTHESES, form.hypothesis_count + 1)
     draft_services.store_values(draft=draft, values=typed)
     is_valid = form.is_valid()
+    # Also beside wrong fields: nobody should choose the file a second time.
     with show_as_form_error(form, FileError, field="cases"):
         if file := request.FILES.get("cases"):
             _store_upload(draft, file)
+    # Without errors: a row was asked for, and the rest may be unfinished.
     if action in ("arm", "hypothesis"):
         anchor = "#arms" if action == "arm" else "#hypotheses"
         return redirect(reverse("new-study:draft", args=[draft.pk]) + anchor)
@@ -161,6 +163,7 @@ def _list_answers(draft: StudyDraft) -> list[str]:
 def _read_cases(draft: StudyDraft, plan_text: str) -> CaseFile:
     """Return the cases of a draft, as its fields or its YAML read them. Raises FileError."""
     data = bytes(draft.cases)
+    # The two forms read different columns.
     if not draft.plan_text:
         summary = read_case_table(data, draft.cases_name, _list_answers(draft))
         return CaseFile(summary, write_cases(summary), "cases.jsonl")

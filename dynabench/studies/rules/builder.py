@@ -219,6 +219,7 @@ def make_name(words: str, fallback: str) -> str:
     >>> make_name("模型", "arm_1")
     'arm_1'
     """
+    # Names are part of addresses and of columns in files, so they are plain letters.
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9]+", "_", plain).strip("_")[:30]
     return name if name[:1].isalpha() else fallback
@@ -261,6 +262,7 @@ def build_plan_text(values: Values) -> str:
         "outcomes": [_build_outcome(*pair) for pair in values["outcomes"].items()],
         "hypotheses": hypotheses,
     }
+    # Without a number nobody is excluded, and the plan says nothing of it.
     if values["min_seconds"]:
         share = values["excluded_percent"] / 100
         plan["exclude"] = [
@@ -273,6 +275,7 @@ def build_plan_text(values: Values) -> str:
 
 def _build_arm(index: int, arm: Values) -> dict[str, Any]:
     """Return an arm of the plan."""
+    # Names in other scripts have no plain letters, so such arms are numbered.
     parts = {"name": make_name(arm["name"], f"arm_{index + 1}"), "differs": arm["differs"]}
     if arm["model"] == "script":
         options = {"label": arm["reply"] or SCRIPT_REPLY}
@@ -288,6 +291,7 @@ def _build_arm(index: int, arm: Values) -> dict[str, Any]:
 def _build_outcome(measure: str, assumption: Values) -> dict[str, Any]:
     """Return an outcome of the plan with what it assumes."""
     parts = {"name": OUTCOMES[measure].name, "measure": measure, "assume": dict(assumption)}
+    # It is a change: the same question is asked before and after.
     if measure == "answer":
         parts |= {"question": AFTER, "minus": BEFORE}
     return parts
