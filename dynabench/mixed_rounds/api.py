@@ -47,8 +47,10 @@ class ArmResultSerializer(serializers.Serializer[Any]):
     )
     tries = serializers.IntegerField()
     catches = serializers.IntegerField()
-    fooling_rate = ErrorRateSerializer(allow_null=True, help_text="MER.")
-    error_rate = ErrorRateSerializer(allow_null=True, help_text="vMER, validated by people.")
+    fooling_rate = ErrorRateSerializer(allow_null=True, help_text="MER, unweighted.")
+    error_rate = ErrorRateSerializer(
+        allow_null=True, help_text="vMER, validated by people, unweighted."
+    )
     edit_distance = serializers.FloatField(
         allow_null=True, help_text="Median of the changed characters of drafts."
     )
