@@ -125,7 +125,7 @@ def test_the_cards_name_the_languages_of_the_texts(closed, tags, expected):
 
 
 def test_the_help_that_authors_had_is_released(closed):
-    had = {"challenge": "negation", "examples": 2}
+    had = {"challenge": "negation", "examples": 2, "arm": "drafts", "edit_distance": 3}
     taken = Example.objects.filter(inputs__label="neutral")
     taken.update(challenge="negation", support=had)
     dataset = released(closed)
@@ -133,7 +133,7 @@ def test_the_help_that_authors_had_is_released(closed):
     helped = [row for row in rows if row["challenge"]]
     assert 0 < len(helped) < len(rows)
     assert {(row["challenge"], row["support_json"]) for row in rows} == {
-        ("negation", '{"challenge":"negation","examples":2}'),
+        ("negation", '{"arm":"drafts","challenge":"negation","edit_distance":3,"examples":2}'),
         (None, None),
     }
     assert make_release_version(dataset).slices["challenge"] == {"negation": len(helped)}
