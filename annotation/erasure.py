@@ -79,8 +79,8 @@ def _erase_chunk(examples: Sequence[Example]) -> None:
         # First, because it locks the row and takes it out of the round's numbers.
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
         example.inputs = _select_choices(example.round.task.config, example.inputs)
-        example.metadata, example.typing, example.digest = {}, None, ""
-    Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "digest"])
+        example.metadata, example.typing, example.signs, example.digest = {}, None, None, ""
+    Example.objects.bulk_update(examples, ["inputs", "metadata", "typing", "signs", "digest"])
     TextKey.objects.filter(example__in=examples).delete()
     TextVector.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read

@@ -83,6 +83,9 @@ class Assignment(DrawnContext):
     challenge = models.CharField(max_length=60, null=True, help_text="The one that is offered.")
     # Kept, so that a reload shows the same ones and uses up no more of the day's examples.
     worked = models.JSONField(null=True, help_text="Ids of the examples that worked, once shown.")
+    writing_condition = models.JSONField(
+        null=True, help_text="As `rules.writing_conditions` drew it; null: there was no draw."
+    )
     assigned_at = models.DateTimeField(db_default=Now())
     left_at = models.DateTimeField(null=True)
     arm = models.CharField(
@@ -218,6 +221,9 @@ class Example(SupportedText, DrawnContext):
     )  # fmt: skip
     typing = models.JSONField(
         null=True, help_text="What the browser told of typing; null: unknown. Untrusted."
+    )
+    signs = models.JSONField(
+        null=True, help_text="The condition it was written under, and what was observed in it."
     )
     goal = models.CharField(max_length=200, blank=True)
     config_number = models.PositiveIntegerField(
@@ -463,3 +469,22 @@ class Report(models.Model):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.context}"
+
+
+class SignalStudy(models.Model):
+    """The counts of a labelled study, from which the error rates of signals follow.
+
+    Without anything by which a person could be found: no ids, no times, in random order.
+    """
+
+    name = models.CharField(max_length=60, help_text="Of the campaign that was measured.")
+    counts = models.JSONField(help_text="As `machine_text.selectors` packs them, one per author.")
+    signal_rates = models.JSONField(help_text="Of each signal, for display.")
+    measured_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        # The newest one holds for the site.
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.measured_at:%Y-%m-%d}"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from django.db.models import Q, QuerySet
 
 from annotation.models import Example
+from annotation.rules.writing_conditions import WritingPlan
 from core.accounts.models import Annotator
 from core.questions import UnansweredQuestion, declare_question
 from tasks.models import Round, Task
@@ -120,6 +121,15 @@ def find_study_rounds(annotator: Annotator, task: Task) -> set[int]:
     """Return the ids of the task's rounds that the person's active studies chose. One query.
 
     Empty if no study chose any, and then all rounds count.
+    """
+    raise UnansweredQuestion
+
+
+@declare_question
+def find_writing_plan(annotator: Annotator, round: Round) -> WritingPlan:
+    """Return what the person's current campaign draws for their assignments. One query.
+
+    A plan without deterrents for people who are in no campaign.
     """
     raise UnansweredQuestion
 

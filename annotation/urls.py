@@ -18,6 +18,7 @@ urlpatterns = [
     path("draft/<int:pk>/", views.save_posted_draft, name="draft"),
     path("attempt/<uuid:uuid>/", views.show_attempt, name="attempt"),
     path("attempt/<uuid:uuid>/answer/", views.store_author_answer, name="attempt-answer"),
+    path("attempt/<uuid:uuid>/model/", views.answer_model_question, name="attempt-model"),
     path("attempt/<uuid:uuid>/why/", views.store_why, name="attempt-why"),
     path("attempt/<uuid:uuid>/saliency/", views.show_saliency, name="attempt-saliency"),
     path("attempt/<uuid:uuid>/retract/", views.retract_own_example, name="attempt-retract"),

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from annotation.api.examples import AuthorAnswerView, MendView, RetractView, WhyView
+from annotation.api.machine_share import RoundMachineShareView
 from annotation.api.reports import NewReportView, ReportsView, ResolveView
 from annotation.api.talk import ConversationView, TakeBackView
 from annotation.api.writing import AssignmentView, AttemptView, GateView, NewExampleView
@@ -19,6 +20,11 @@ urlpatterns = [
     path("examples/<uuid:uuid>/why/", WhyView.as_view(), name="example-why"),
     path("examples/<uuid:uuid>/answer/", AuthorAnswerView.as_view(), name="example-answer"),
     path("contexts/<int:pk>/report/", NewReportView.as_view(), name="context-report"),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/machine-share/",
+        RoundMachineShareView.as_view(),
+        name="machine-share",
+    ),
     path("tasks/<slug:code>/reports/", ReportsView.as_view(), name="reports"),
     path("reports/<int:pk>/resolve/", ResolveView.as_view(), name="report-resolve"),
 ]

@@ -66,6 +66,7 @@ from annotation.rules.near_duplicates import (
     get_compared_text,
     get_written_text,
 )
+from annotation.rules.writing_conditions import record_signs
 from annotation.submitted_work import check_may_retract
 from annotation.verdict.outcome import (
     Ensemble,
@@ -521,6 +522,12 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         parent=attempt.parent or assignment.mends or assignment.parent,
         resembles=attempt.resembles,
         typing=attempt.typing,
+        # Programs don't see the page, so no condition holds for them.
+        signs=None
+        if attempt.by_program
+        else record_signs(
+            assignment.writing_condition, get_written_text(config, inputs), assignment.pk
+        ),
         challenge=attempt.challenge,
         support=attempt.support,
         by_program=attempt.by_program,

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation import selectors
+from annotation import questions, selectors
 from annotation.context_picking.arms import draw_next_arm
 from annotation.context_picking.challenges import draw_challenge
 from annotation.context_picking.selectors import (
@@ -25,6 +25,7 @@ from annotation.models import Assignment, Example, GatePass, ShownExample
 from annotation.open_round import describe_closed_round
 from annotation.refusals import NoContext, NotAllowed, RoundClosed, UnsupportedField
 from annotation.rules.context_draw import draw_context
+from annotation.rules.writing_conditions import draw_condition
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from tasks.arms import MACHINES
@@ -87,6 +88,9 @@ def assign(
             goal=_draw_goal(locked_round),
             challenge=draw_challenge(locked_round),
             **draw_next_arm(locked_round, annotator)._asdict(),
+            writing_condition=draw_condition(
+                questions.find_writing_plan(annotator, locked_round), random.SystemRandom().random
+            ),
         )
 
 

@@ -32,6 +32,7 @@ from annotation.refusals import StaleForm
 from annotation.rules.near_duplicates import get_written_text
 from annotation.rules.prompt import list_fields_to_read, split_goal
 from annotation.rules.typing_evidence import contains_contact_details
+from annotation.rules.writing_conditions import choose_marker
 from annotation.writing import catch_beat, result_panel, talk
 from annotation.writing.criteria_forms import CriteriaForm
 from annotation.writing.forms import ExampleForm, build_why_form, render_blank_fields
@@ -335,6 +336,8 @@ class WritePage:
             lambda: selectors.list_recent_examples(assignment.annotator, assignment.round)
         )
         return {
+            "condition": assignment.writing_condition,
+            "condition_marker": choose_marker(assignment.pk),
             "try_number": SimpleLazyObject(lambda: min(usage.context_count + 1, cap)),
             "tries_used": SimpleLazyObject(lambda: min(usage.context_count, cap)),
             "left_in_round": SimpleLazyObject(

@@ -36,6 +36,7 @@ from annotation.context_picking.services import (
     save_draft,
     use_saved_text_as_draft,
 )
+from annotation.machine_text.services import store_model_answer
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
 from annotation.open_round import describe_closed_round, find_round_to_begin, find_round_to_write
@@ -391,6 +392,22 @@ def _read_author_answer(
     if request.POST.get("model_right") not in ("yes", "no"):
         return None, None
     return {"model_right": request.POST["model_right"] == "yes"}, None
+
+
+@require_POST
+def answer_model_question(request: HttpRequest, uuid: UUID) -> HttpResponse:
+    """Store whether the author says that a language model wrote any of the text."""
+    write_page, example = _get_page_and_example(request, uuid)
+    if request.POST.get("used") not in ("yes", "no"):
+        return redirect("annotation:attempt", uuid=uuid)
+    try:
+        answered = store_model_answer(example=example, has_used_model=request.POST["used"] == "yes")
+    except Refused as error:
+        return page.render_refused_page(request, write_page, error)
+    if not is_htmx_partial(request):
+        return redirect("annotation:attempt", uuid=uuid)
+    example.signs = answered.signs
+    return page.render_write_page(request, write_page, page.build_result_panel(example))
 
 
 @require_POST

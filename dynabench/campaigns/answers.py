@@ -2,10 +2,13 @@
 
 from datetime import datetime
 
+from django.db.models import Q
+
 from annotation import questions
+from annotation.rules.writing_conditions import WritingPlan
 from core.accounts.models import Annotator
 from dynabench.campaigns.models import ACTIVE_STATES, SUBMITTED_STATES, WORKING_STATES, Campaign
-from tasks.models import Task
+from tasks.models import Round, Task
 
 
 @questions.has_study_at_work.answer
@@ -26,6 +29,17 @@ def find_study_rounds(annotator: Annotator, task: Task) -> set[int]:
         campaign__all_places__state__in=ACTIVE_STATES,
     )
     return set(chosen_rounds.values_list("round", flat=True))
+
+
+@questions.find_writing_plan.answer
+def find_writing_plan(annotator: Annotator, round: Round) -> WritingPlan:
+    """Return what the newest campaign in which the person works draws for assignments."""
+    places = annotator.places.filter(campaign__task=round.task_id, state__in=WORKING_STATES)
+    # A campaign that chose rounds draws in these only: work elsewhere does not count in it.
+    in_round = Q(campaign__rounds=None) | Q(campaign__rounds=round.pk)
+    values = places.filter(in_round).order_by("-pk")
+    plan = values.values_list("campaign__deterrents", "campaign__is_labelled").first()
+    return WritingPlan(*plan) if plan else WritingPlan()
 
 
 @questions.find_pausing_study.answer

@@ -12,6 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.api.machine_share import MachineShareSerializer
+from annotation.machine_text.selectors import build_machine_share_report
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import get_person
@@ -20,7 +22,11 @@ from core.web.api import NewestFirst, read
 from core.web.form_fields import build_request_field
 from dynabench.campaigns.forms import OpenForm
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.selectors import calculate_numbers, list_place_rows
+from dynabench.campaigns.selectors import (
+    calculate_numbers,
+    list_place_rows,
+    select_campaign_examples,
+)
 from dynabench.campaigns.services import ALLOWED_STATES_BEFORE, move_campaign
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Round, Task
@@ -100,9 +106,13 @@ class WholeCampaignSerializer(CampaignSerializer):
     """A campaign's plan with its numbers."""
 
     numbers = serializers.SerializerMethodField()
+    machine_share = serializers.SerializerMethodField()
 
     class Meta(CampaignSerializer.Meta):
-        fields = (*CampaignSerializer.Meta.fields, "numbers")  # type: ignore[assignment]
+        fields = (  # type: ignore[assignment]
+            *(*CampaignSerializer.Meta.fields, "deterrents", "is_labelled"),
+            *("numbers", "machine_share"),
+        )
 
     @extend_schema_field(CampaignNumbersSerializer)
     def get_numbers(self, campaign: Campaign) -> Any:
@@ -110,6 +120,12 @@ class WholeCampaignSerializer(CampaignSerializer):
         return CampaignNumbersSerializer(
             calculate_numbers(campaign, list_place_rows(campaign))
         ).data
+
+    @extend_schema_field(MachineShareSerializer)
+    def get_machine_share(self, campaign: Campaign) -> Any:
+        """Return the estimated share of machine-written texts in the campaign."""
+        report = build_machine_share_report(select_campaign_examples(campaign))
+        return MachineShareSerializer(report).data
 
 
 class CampaignStateSerializer(serializers.Serializer[Any]):

@@ -10,6 +10,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import get_language_info, gettext
 from django.utils.translation import gettext_lazy as _
 
+from annotation.rules.writing_conditions import ASK, HIDDEN, PASTE_OFF
 from annotation.writing.forms import ComponentForm
 from core.mail.addresses import is_mail_address
 from core.text.money import format_units, get_decimals
@@ -72,6 +73,7 @@ LABELS = {
     "requires": _("Required test"),
     "own_rules": _("Rules for flagging people"),
     "pauses_itself": _("Pause flagged people automatically"),
+    "deterrents": _("Checks for machine-written text"),
     "ethics": _("Ethics statement"),
 }
 HELP_TEXTS: dict[str, Any] = {
@@ -113,6 +115,14 @@ HELP_TEXTS: dict[str, Any] = {
         "You review flagged people, unless you tick the next box."
     ),
 }
+DETERRENT_CHOICES = [
+    # Translators: a check for machine-written text
+    (PASTE_OFF, _("Switch pasting off")),
+    # Translators: a check for machine-written text
+    (ASK, _("Ask afterwards whether a model wrote any of it")),
+    # Translators: a check for machine-written text
+    (HIDDEN, _("Add an instruction that only programs read")),
+]
 MONEY_FIELDS = (
     "pay_task",
     "pay_accepted",
@@ -150,6 +160,14 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     minutes = forms.IntegerField(
         label=LABELS["minutes"], help_text=HELP_TEXTS["minutes"], min_value=1,
         max_value=MAX_MINUTES, initial=60,
+    )  # fmt: skip
+    deterrents = forms.MultipleChoiceField(
+        label=LABELS["deterrents"], required=False, choices=DETERRENT_CHOICES,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_(
+            "For each text, one of these or none is drawn at random. You see an estimated share of "
+            "all texts, never a verdict on a person. Tell people in the consent text."
+        ),
     )  # fmt: skip
     token = forms.CharField(
         label=_("Panel API token"), max_length=500, required=False,

@@ -125,6 +125,15 @@ class Campaign(models.Model):
     pauses_itself = models.BooleanField(
         default=False, help_text="Flagged participants are paused without an owner's decision."
     )
+    deterrents = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), blank=True,
+        help_text="Names of `annotation.rules.writing_conditions.DETERRENTS`, drawn per text.",
+    )  # fmt: skip
+    is_labelled = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="People are told, per text, to write with or without a model.",
+    )
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:

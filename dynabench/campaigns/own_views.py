@@ -11,6 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from annotation.machine_text.selectors import build_machine_share_report
+from annotation.machine_text.words import list_signal_lines
 from core.accounts.people import get_person
 from core.errors import Refused
 from core.text.markdown import render_markdown
@@ -40,6 +42,7 @@ from dynabench.campaigns.selectors import (
     calculate_numbers,
     find_next_approval,
     list_place_rows,
+    select_campaign_examples,
     select_campaigns,
     select_unfinished_payments,
 )
@@ -114,6 +117,10 @@ def _render_campaign(
         "ran_out": sum(row.place.ran_out_at is not None for row in rows),
         "form": invalid_form,
     }
+    # An arena's people write no texts, and who only judges writes none either.
+    if campaign.max_paid_examples and not is_draft:
+        report = build_machine_share_report(select_campaign_examples(campaign))
+        values |= {"machine_share": report, "signal_lines": list_signal_lines(report)}
     return render(request, "own/campaign.html", values, status=422 if invalid_form else 200)
 
 

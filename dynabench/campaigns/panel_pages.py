@@ -56,6 +56,7 @@ TASK_LOOKUP_BY_PAGE = {
     "annotation:talk-stream": ASSIGNMENT,
     "annotation:draft": ASSIGNMENT,
     "annotation:attempt": ATTEMPT,
+    "annotation:attempt-model": ATTEMPT,
     "annotation:attempt-answer": ATTEMPT,
     "annotation:attempt-why": ATTEMPT,
     "annotation:attempt-saliency": ATTEMPT,

@@ -31,7 +31,7 @@ PLAN_STEPS: dict[str, tuple[Any, tuple[str, ...]]] = {
         gettext_lazy("Test"),
         (
             *("questions", "tour", "test_items", "test_right", "test_tries", "test_hours"),
-            *("own_rules", "pauses_itself"),
+            *("own_rules", "pauses_itself", "deterrents"),
         ),
     ),
     "pay": (

@@ -62,6 +62,8 @@ FIXED_FIELDS = (
     "pay_accepted",
     "pay_bonus",
     "pay_test",
+    "deterrents",
+    "is_labelled",
 )
 """Fields that were promised to people and stay fixed once the campaign has been open."""
 TEST_FIELDS = {"test_items", "test_tries", "tour"}

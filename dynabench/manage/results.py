@@ -8,6 +8,9 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
+from annotation.machine_text.selectors import build_machine_share_report
+from annotation.machine_text.words import list_signal_lines
+from annotation.models import Example
 from dynabench.manage.access import find_owned_task
 from tasks.models import Round, Task
 from tasks.permissions import can_read
@@ -46,7 +49,7 @@ def show_results(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def build_results_values(task: Task, query_data: Any) -> dict[str, Any]:
-    """Return the page's values. At most three queries."""
+    """Return the page's values. At most six queries."""
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:
         round.task = task  # saves a query for each
@@ -55,4 +58,6 @@ def build_results_values(task: Task, query_data: Any) -> dict[str, Any]:
     chosen_rounds = form.select_rounds(rounds)
     answers, labels = count_right_answers(chosen_rounds), count_decided_labels(chosen_rounds)
     values = {"task": task, "form": form, "rounds": rounds, "found": answers}
+    report = build_machine_share_report(Example.objects.filter(round__in=chosen_rounds))
+    values |= {"machine_share": report, "signal_lines": list_signal_lines(report)}
     return {**values, "labels": labels, "columns": list(labels.get("", ()))}

@@ -353,9 +353,9 @@ def _export_examples(annotator: Annotator) -> Iterator[dict[str, Any]]:
 def _describe_example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
     names = (
-        "uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "by_program",
-        "outcome", "decided_by", "shown_at", "created_at", "retracted_at", "context_probability",
-        "context_choices",
+        "uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "signs",
+        "by_program", "outcome", "decided_by", "shown_at", "created_at", "retracted_at",
+        "context_probability", "context_choices",
     )  # fmt: skip
     own_values = {name: getattr(example, name) for name in names}
     # Whose example it was edited from is other people's business.

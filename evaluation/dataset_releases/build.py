@@ -15,6 +15,10 @@ from django.db import transaction
 from django.db.models import Count, F
 from django.utils.translation import gettext, gettext_noop
 
+from annotation.machine_text.selectors import (
+    build_machine_share_report,
+    describe_machine_share,
+)
 from core.accounts.services import log
 from core.days import get_today
 from core.errors import Refused
@@ -302,6 +306,8 @@ class Build:
         author_count_sum = sum(authors_by_split.values()) - authors_by_split.get(PROGRAM_SPLIT, 0)
         split_edit_count = edits.exclude(example__parent__dataset_items__split=F("split")).count()
         self._report(0.6, gettext_noop("counting the votes"))
+        # Held-back rows count as well: they are texts of the same people.
+        texts = self.round.examples.filter(dataset_items__dataset=self.dataset)
         return {
             "rows": rows,
             "labels": labels,
@@ -314,6 +320,9 @@ class Build:
             "shared_authors": author_count_sum - author_count,
             "shared_contexts": shared_contexts,
             "parted_edits": split_edit_count,
+            "machine_share": describe_machine_share(build_machine_share_report(texts))
+            if not self.round.task.is_simulated
+            else "",
             "report": build_task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 

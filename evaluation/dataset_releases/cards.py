@@ -112,10 +112,8 @@ def write_cards(
     for name, text in texts.items():
         (folder / name).write_text(text)
     # Now with all files, including the cards.
-    lines = ""
-    for name, digest in _digest_files(folder).items():
-        lines += f"{digest}  {name}\n"
-    (folder / "SHA256SUMS").write_text(lines)
+    lines = [f"{digest}  {name}\n" for name, digest in _digest_files(folder).items()]
+    (folder / "SHA256SUMS").write_text("".join(lines))
 
 
 def _digest_files(folder: Path) -> dict[str, str]:
@@ -588,6 +586,8 @@ def _describe_limits(numbers: Numbers, models: str) -> list[str]:
         "with a train row.",
         f"{unjudged_count} train rows were judged by nobody (validated is false).",
         f"{numbers['parted_edits']} edits lie in another split than what they edit.",
+        # Empty where people wrote none of the rows here.
+        *filter(None, [numbers.get("machine_share")]),
     ]
 
 

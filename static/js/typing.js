@@ -16,10 +16,30 @@ document.addEventListener("input", (event) => {
   typing.last = now;
 });
 const pasted = (event, data) => {
-  if (isText(event.target)) typing.pasted += Array.from(data?.getData("text") || "").length;
+  if (!isText(event.target)) return;
+  typing.pasted += Array.from(data?.getData("text") || "").length;
+  // Of a text for which pasting is off, it counts what somebody tried to paste.
+  if (!event.target.closest("[data-paste=off]")) return;
+  event.preventDefault();
+  const line = document.getElementById("paste-refused");
+  if (line) line.textContent = line.dataset.words;
 };
 document.addEventListener("paste", (event) => pasted(event, event.clipboardData));
 document.addEventListener("drop", (event) => pasted(event, event.dataTransfer));
+
+// Shown by the script that switches pasting off: without it, pasting works and nothing is to be said.
+const showPasteOff = () => {
+  const isOff = document.querySelector("#write-form[data-paste=off]");
+  document.getElementById("paste-off")?.toggleAttribute("hidden", !isOff);
+};
+showPasteOff();
+document.addEventListener("htmx:afterSettle", showPasteOff);
+document.addEventListener("click", (event) => {
+  if (event.target.id !== "allow-paste") return;
+  document.getElementById("write-form").removeAttribute("data-paste");
+  showPasteOff();
+  document.querySelector("#write-form textarea, #write-form input[type=text]")?.focus();
+});
 
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.elt.id !== "write-form") return;

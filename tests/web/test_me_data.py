@@ -64,6 +64,7 @@ def life(client, alice, bob, nli):
     answered(example)
     example.metadata = {"why_right": "Because of Alice's reason."}
     example.typing = {"pasted": 3}
+    example.signs = {"condition": "ask", "probability": 0.25, "admitted": True}
     example.challenge, example.support = "negation", {"challenge": "negation"}
     example.save()
     TextKey.objects.create(example=example, round=nli, key=5)
@@ -110,6 +111,7 @@ def test_check_39_the_export_holds_my_items_and_nobody_elses(client, life, alice
     mine = found["examples"][0]
     assert mine["inputs"] == life.inputs
     assert mine["typing"] == {"pasted": 3}
+    assert mine["signs"] == {"condition": "ask", "probability": 0.25, "admitted": True}
     assert (mine["challenge"], mine["support"]) == ("negation", {"challenge": "negation"})
     assert mine["judged"]["votes"] == 3
     assert mine["points"] == 4
@@ -332,7 +334,7 @@ def test_check_39_deleting_removes_the_identity_and_the_words(client, life, alic
     assert name not in stored
     life.refresh_from_db()
     assert life.retracted_at
-    assert (life.inputs, life.typing) == ({"label": "neutral"}, None)
+    assert (life.inputs, life.typing, life.signs) == ({"label": "neutral"}, None, None)
     assert not TextKey.objects.filter(example=life).exists()
     assert not TextVector.objects.filter(example=life).exists()
     assert not Attempt.objects.exists()

@@ -1,0 +1,1 @@
+"""How much of the texts machines wrote: signals, a labelled study, and the estimated share."""
