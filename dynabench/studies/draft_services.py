@@ -39,7 +39,7 @@ def begin_draft(*, owner: User, template: StudyTemplate) -> StudyDraft:
         message = _("You already have %(number)d drafts. Finish or delete one first.")
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
     values = list_initial_values(template)
-    # The code is in the link that people open, so its end is random: two studies may have one title.
+    # The code is in the link that people open. Its end is random: two studies may have one title.
     return StudyDraft.objects.create(
         owner=owner,
         code=make_code(values["title"], secrets.token_hex(2)),
