@@ -10,6 +10,8 @@ from dynabench.adversaries.transfer_services import ask_other_models
 from evaluation.isolation.queue.leases import claim_job
 from evaluation.isolation.queue.lifecycle import do_claimed_job
 
+FIRST_SLICE_SECONDS = 10.0
+"""How long other short jobs wait while a run begins."""
 NIGHT_HOURS = range(1, 5)
 """The hours (UTC) in which nightly runs start."""
 
@@ -17,6 +19,16 @@ NIGHT_HOURS = range(1, 5)
 def attack(run_id: int) -> None:
     """Continue a run of an adversary for one slice of time."""
     do_claimed_job(claim_job(AdversaryRun, run_id), run_adversary)
+
+
+def begin_attack(run_id: int) -> None:
+    """Begin a run that a person started, before the evaluations that wait in the queue.
+
+    They can take hours, and the person watches the page. After a few seconds it queues as others.
+    """
+    do_claimed_job(
+        claim_job(AdversaryRun, run_id), lambda run: run_adversary(run, FIRST_SLICE_SECONDS)
+    )
 
 
 def check_transfer(check_id: int) -> None:

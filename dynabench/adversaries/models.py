@@ -110,6 +110,7 @@ class AdversaryRun(Job, Budget):
     """
 
     function = "dynabench.adversaries.jobs.attack"
+    first_function = "dynabench.adversaries.jobs.begin_attack"
 
     class End(models.TextChoices):
         FINISHED = "finished", _("All attacks done")

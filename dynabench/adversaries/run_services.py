@@ -7,6 +7,7 @@ same way as one whose slice is over. The locks are listed in docs/locking.md.
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, NoReturn
 
@@ -110,20 +111,21 @@ class Question(NamedTuple):
     digest: str
 
 
-def run_adversary(run: AdversaryRun) -> None:
-    """Work on a claimed run for a slice of time. Takes no lock: the run is leased.
+def run_adversary(run: AdversaryRun, seconds: float | None = None) -> None:
+    """Work on a claimed run for a slice of time, by default SLICE_SECONDS.
 
-    Raises LeaseLost.
+    Takes no lock: the run is leased. Raises LeaseLost.
     """
-    do_job_work(run, _work_slice)
+    slice_seconds = SLICE_SECONDS if seconds is None else seconds
+    do_job_work(run, partial(_work_slice, slice_seconds=slice_seconds))
 
 
-def _work_slice(run: AdversaryRun, heartbeat: Heartbeat) -> None:
+def _work_slice(run: AdversaryRun, heartbeat: Heartbeat, slice_seconds: float) -> None:
     try:
         end = find_end_of_program(run)
         if end is None:
             with LoggedWords(run, heartbeat.beat) as masked_words:
-                RunSlice(run, heartbeat, masked_words).work()
+                RunSlice(run, heartbeat, masked_words, slice_seconds).work()
             end = End.FINISHED
     except RunEnded as ended:
         end = ended.end
@@ -151,7 +153,11 @@ class RunSlice:
     """A slice of a run: everything that it reads once, and the work."""
 
     def __init__(
-        self, run: AdversaryRun, heartbeat: Heartbeat, masked_words: LoggedWords | None = None
+        self,
+        run: AdversaryRun,
+        heartbeat: Heartbeat,
+        masked_words: LoggedWords | None = None,
+        slice_seconds: float | None = None,
     ) -> None:
         self._run, self._heartbeat, self._masked_words = run, heartbeat, masked_words
         self._adversary = run.adversary
@@ -171,7 +177,8 @@ class RunSlice:
         self._idle_count = 0
         self._writer = open_writer(run, self._adversary, self._kind.model_setting)
         self._fruitless_count = self._empty_count = 0
-        self._slice_ends_at = time.monotonic() + SLICE_SECONDS
+        seconds = SLICE_SECONDS if slice_seconds is None else slice_seconds
+        self._slice_ends_at = time.monotonic() + seconds
         self._has_called = False
         self._counted_until = time.monotonic()
 

@@ -125,7 +125,8 @@ def start_run(*, adversary: Adversary, actor: User | None) -> AdversaryRun:
             _("Its program starts its runs through the API. Start the program."), code="program"
         )
     run = create_run(adversary=adversary, actor=actor)
-    enqueue(run.function, run.pk)
+    # Nobody waits for what the schedule starts.
+    enqueue(run.first_function if actor else run.function, run.pk)
     return run
 
 

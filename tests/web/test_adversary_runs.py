@@ -1,14 +1,17 @@
 """Runs of adversaries: what they ask, store and stop at, and what a killed one leaves."""
 
 from random import Random
+from uuid import uuid4
 
 import pytest
+from django_q.models import OrmQ
 
 from annotation.attempts import live_targets
 from annotation.models import Example
 from core.errors import Invalid, Refused
-from dynabench.adversaries import run_services
-from dynabench.adversaries.jobs import attack, start_nightly_adversaries
+from core.jobs.queue import LONG_QUEUE, enqueue
+from dynabench.adversaries import jobs, run_services
+from dynabench.adversaries.jobs import attack, begin_attack, start_nightly_adversaries
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, Attack, Probe
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from dynabench.adversaries.services import (
@@ -470,3 +473,27 @@ def test_a_plan_depends_on_the_seed_only(scene):
         attacks = KINDS["search"].plan_attacks(options, ["neutral"], Random(seed))
         plans.append([next(attack.begin({})).text for attack in attacks])
     assert plans[0] == plans[1] != plans[2]
+
+
+def test_a_run_of_a_person_begins_before_waiting_evaluations(scene):
+    """The schedule's runs wait for them, because nobody watches these."""
+    round, owner = scene
+    by_person = start_run(adversary=make_adversary(round, owner), actor=owner)
+    by_schedule = start_run(adversary=make_adversary(round, owner), actor=None)
+    enqueue("evaluation.jobs.evaluate_next", uuid4())
+    keys = [message.key for message in OrmQ.objects.order_by("pk")]
+    assert keys == ["dynabench", LONG_QUEUE, LONG_QUEUE]
+    begin_attack(by_person.pk)
+    by_person.refresh_from_db()
+    assert by_person.calls > 0
+    assert by_schedule.calls == 0
+
+
+def test_the_first_slice_is_short_and_the_others_follow(scene, monkeypatch):
+    round, owner = scene
+    monkeypatch.setattr(jobs, "FIRST_SLICE_SECONDS", 0)
+    run = start_run(adversary=make_adversary(round, owner), actor=owner)
+    begin_attack(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.calls) == ("queued", 1)
+    assert work_on(run).ended_by == End.FINISHED
