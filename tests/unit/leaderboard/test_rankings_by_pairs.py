@@ -54,7 +54,7 @@ def test_many_rankings_give_the_strengths_of_plackett_and_luce(answers):
     known = np.array([1.2, 0.5, 0.0, -0.6, -1.1])
     rankings, votes = ranked(7, known, voters=400, each=10, answers=answers)
     ours = np.array(strengths(votes, 5))
-    theirs = choix.opt_rankings(5, rankings)
+    theirs = choix.ilsr_rankings(5, rankings)
     assert ours == pytest.approx(theirs - theirs.mean(), abs=0.07)
     assert ours == pytest.approx(known - known.mean(), abs=0.1)
 
