@@ -120,6 +120,9 @@ SAME = {
     f"POST {SET}versions/": f"POST {OWN}evaluation-sets/<slug:name>/new/",
     f"POST {SET}take/": f"POST {OWN}evaluation-sets/<slug:name>/take/",
     f"GET {SET}inputs/": f"{T}sets/<int:pk>/inputs/",
+    f"GET {SET}versions/<int:version>/items/": (
+        f"{OWN}evaluation-sets/<slug:name>/v<int:version>/items/"
+    ),
     f"GET {TASK}check-inputs/": f"{T}submit/",
     f"GET {TASK}quota/": f"{T}submit/",
     f"GET {TASK}models/": f"{T}models/",
@@ -137,6 +140,13 @@ SAME = {
     f"DELETE {TASK}adversaries/<int:pk>/runs/": f"POST {OWN}adversaries/<int:pk>/stop/",
     f"GET {TASK}adversaries/<int:pk>/tries/": f"{OWN}adversaries/<int:pk>/",
     f"POST {TASK}adversaries/ready/": f"POST {OWN}adversaries/ready/",
+    f"GET {TASK}adversaries/board/": f"{OWN}adversaries/",
+    f"POST {TASK}adversaries/transfer/": f"POST {OWN}adversaries/transfer/",
+    f"DELETE {TASK}adversaries/transfer/": f"POST {OWN}adversaries/transfer/stop/",
+    f"GET {ROUND}arms/": f"{A_ROUND}arms/",
+    f"PUT {ROUND}arms/": f"POST {A_ROUND}arms/",
+    f"POST {ROUND}arms/start/": f"POST {A_ROUND}arms/start/",
+    f"DELETE {ROUND}arms/": f"POST {A_ROUND}arms/end/",
     f"POST {TASK}adversaries/<int:pk>/claim/": f"{OWN}adversaries/<int:pk>/",
     f"GET {TASK}own-workers/": f"{OWN}own-workers/",
     f"POST {TASK}own-workers/": f"POST {OWN}own-workers/",
@@ -165,12 +175,20 @@ SAME = {
     f"GET {TASK}studies/<slug:slug>/": f"{OWN}studies/<slug:slug>/",
     f"PATCH {TASK}studies/<slug:slug>/": f"POST {OWN}studies/<slug:slug>/change/",
     f"GET {TASK}studies/<slug:slug>/report/": f"{OWN}studies/<slug:slug>/report.json",
+    f"GET {TASK}studies/<slug:slug>/power/": f"{OWN}studies/<slug:slug>/",
+    f"POST {TASK}studies/<slug:slug>/power/": f"POST {OWN}studies/<slug:slug>/power/",
+    f"GET {TASK}studies/<slug:slug>/pilot/": f"{OWN}studies/<slug:slug>/",
+    f"POST {TASK}studies/<slug:slug>/pilot/": f"POST {OWN}studies/<slug:slug>/pilot/",
+    f"DELETE {TASK}studies/<slug:slug>/pilot/": f"POST {OWN}studies/<slug:slug>/pilot/",
+    f"POST {TASK}studies/<slug:slug>/open/": f"POST {OWN}studies/<slug:slug>/open/",
 }
 """The operation, and its page: GET unless it says more."""
 
 OTHERWISE = {
     f"POST {TASK}judging/next/": "readers get the page, which tells them why they do not judge",
     f"GET {TASK}media/<slug:digest>/": "the page asks the file, not the task",
+    f"GET {TASK}next-round/": "who may read labels; the page of rounds leaves it out for others",
+    f"GET {ROUND}machine-share/": "owners; the page of results leaves it out for others",
     f"GET {TASK}metrics/": "everybody who sees the task; the page is of owners' code",
     f"GET {TASK}arena/": "the task is no arena",
     f"GET {TASK}arena/judges/": "the task is no arena",

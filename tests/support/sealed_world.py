@@ -207,6 +207,7 @@ NOTHING = {
     "conversations": 1,
     "battle": uuid4(),
     "studies": "none",
+    "study": 1,
     "s": "none",
     "submissions": 1,
     "keys": 1,

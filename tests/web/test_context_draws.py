@@ -112,7 +112,7 @@ def test_a_draw_makes_as_many_queries_in_a_large_round(drawing, alice, owner, si
     cache.clear()
     with CaptureQueriesContext(connection) as queries:
         assign(annotator=get_annotator(alice), round=drawing)
-    assert len(queries) == 11
+    assert len(queries) == 12
 
 
 def write_drawn(round, owner, authors=6):

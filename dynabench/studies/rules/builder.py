@@ -229,7 +229,7 @@ def make_code(title: str, suffix: str) -> str:
     """Return the code of a study for its title. suffix: makes it different from all others.
 
     >>> make_code("Do people decide better with a model?", "7f3a")
-    'do-people-decide-better-7f3a'
+    'do-people-decide-bet-7f3a'
     """
     plain = make_name(title, "study").replace("_", "-")
     return f"{plain[: MAX_STUDY_CHARS - len(suffix) - 7].strip('-')}-{suffix}"
