@@ -94,9 +94,17 @@ def count_by_author(texts: Iterable[SignalledText]) -> list[dict[str, Counts]]:
     return list(counts_by_author.values())
 
 
+def _count_texts(author: AuthorCounts, strata: Iterable[str]) -> int:
+    """Return how many texts of an author are in these strata."""
+    return sum(author[name].texts for name in strata if name in author)
+
+
 def find_known_strata(study: Sequence[LabelledCounts]) -> list[str]:
     """Return the strata whose signals the study has shown to tell machines from people."""
-    strata = sorted({name for one in study for name in (*one.machine, *one.person)})
+    names: set[str] = set()
+    for one in study:
+        names.update(one.machine, one.person)
+    strata = sorted(names)
     if not strata or len(study) < MIN_AUTHORS:
         return []
     table, once = _tabulate_study(study, strata), np.ones((1, len(study)))
@@ -139,11 +147,11 @@ def estimate_machine_share(
     Strata are estimated apart, as a deterrent may change the share in its own, and added with
     their numbers of texts as weights. Both limits are truncated to 0 and 1.
     """
-    text_count = sum(counts.texts for author in authors for counts in author.values())
+    text_count = sum(_count_texts(author, author) for author in authors)
     strata = find_known_strata(study)
     known_authors = [author for author in authors if any(name in author for name in strata)]
     strata = [name for name in strata if any(name in author for author in authors)]
-    known_count = sum(author[name].texts for author in authors for name in strata if name in author)
+    known_count = sum(_count_texts(author, strata) for author in authors)
     sizes = (text_count, len(authors), text_count - known_count)
     if text_count < MIN_TEXTS or len(authors) < MIN_AUTHORS:
         return MachineShare(*sizes, reason="few")

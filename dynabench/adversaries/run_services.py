@@ -116,16 +116,15 @@ def run_adversary(run: AdversaryRun, seconds: float | None = None) -> None:
 
     Takes no lock: the run is leased. Raises LeaseLost.
     """
-    slice_seconds = SLICE_SECONDS if seconds is None else seconds
-    do_job_work(run, partial(_work_slice, slice_seconds=slice_seconds))
+    do_job_work(run, partial(_work_slice, seconds=seconds))
 
 
-def _work_slice(run: AdversaryRun, heartbeat: Heartbeat, slice_seconds: float) -> None:
+def _work_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) -> None:
     try:
         end = find_end_of_program(run)
         if end is None:
             with LoggedWords(run, heartbeat.beat) as masked_words:
-                RunSlice(run, heartbeat, masked_words, slice_seconds).work()
+                RunSlice(run, heartbeat, masked_words, seconds).work()
             end = End.FINISHED
     except RunEnded as ended:
         end = ended.end
@@ -157,7 +156,7 @@ class RunSlice:
         run: AdversaryRun,
         heartbeat: Heartbeat,
         masked_words: LoggedWords | None = None,
-        slice_seconds: float | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._run, self._heartbeat, self._masked_words = run, heartbeat, masked_words
         self._adversary = run.adversary
@@ -177,8 +176,7 @@ class RunSlice:
         self._idle_count = 0
         self._writer = open_writer(run, self._adversary, self._kind.model_setting)
         self._fruitless_count = self._empty_count = 0
-        seconds = SLICE_SECONDS if slice_seconds is None else slice_seconds
-        self._slice_ends_at = time.monotonic() + seconds
+        self._slice_ends_at = time.monotonic() + (seconds or SLICE_SECONDS)
         self._has_called = False
         self._counted_until = time.monotonic()
 
@@ -540,8 +538,7 @@ class RunSlice:
             raise RunEnded(End.EXAMPLES)
         if not Round.objects.filter(pk=self._round.pk, state=Round.State.OPEN).exists():
             raise RunEnded(End.CLOSED)
-        # After at least one call: what was asked before is only read again, and if that took the
-        # whole slice, no slice would get further than the last.
+        # After a call: reading what was asked before may take a slice, and none would get further.
         if self._has_called and time.monotonic() > self._slice_ends_at:
             raise SliceOver
 

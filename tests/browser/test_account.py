@@ -101,7 +101,7 @@ def test_the_page_of_the_api_works_under_our_policy(page):
         page.mouse.wheel(0, 300)
         page.wait_for_timeout(50)
     me.get_by_role("button").first.click()
-    me.get_by_role("button", name="Try it out").click()
+    me.locator(".try-out__btn").click()
     execute = me.get_by_role("button", name="Execute")
     status = me.locator(".live-responses-table .response-col_status").last
     execute.click()

@@ -491,7 +491,7 @@ def test_a_run_of_a_person_begins_before_waiting_evaluations(scene):
 
 def test_the_first_slice_is_short_and_the_others_follow(scene, monkeypatch):
     round, owner = scene
-    monkeypatch.setattr(jobs, "FIRST_SLICE_SECONDS", 0)
+    monkeypatch.setattr(jobs, "FIRST_SLICE_SECONDS", 1e-9)
     run = start_run(adversary=make_adversary(round, owner), actor=owner)
     begin_attack(run.pk)
     run.refresh_from_db()

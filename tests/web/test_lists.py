@@ -23,7 +23,14 @@ from dynabench.manage import review
 from dynabench.manage.log import find_readable_entries
 from dynabench.studies.models import Study
 from dynabench.webhooks.models import Delivery, Webhook
-from evaluation.models import Dataset, DatasetItem, NearCopy, TrainingRun
+from evaluation.models import (
+    Dataset,
+    DatasetItem,
+    ItemFit,
+    ItemProperty,
+    NearCopy,
+    TrainingRun,
+)
 from leaderboard.models import Battle, Contestant
 from tasks.models import Duty, TargetVersion, TaskMember
 from tests.support.adversaries import make_adversary
@@ -294,6 +301,16 @@ def make_studies(task):
     return [(reverse("own-studies:studies", args=[task.code]), "page", MANY)]
 
 
+def make_items(task):
+    """The properties of a set's items."""
+    version = set_version(task, "items", rows=rows_of(MANY))
+    fit = ItemFit.objects.create(version=version, model_count=20)
+    ItemProperty.objects.bulk_create(
+        ItemProperty(fit=fit, position=n, uid=f"u{n}", right_share=n / MANY) for n in range(MANY)
+    )
+    return [(reverse("evaluation:set-items", args=[task.code, "items", 1]), "page", MANY)]
+
+
 def make_adversaries(round, owner):
     """Adversaries, of which one has run several times and logged tries."""
     task = round.task
@@ -339,6 +356,7 @@ def test_every_row_of_every_list_is_reached(client, nli, owner):
         *make_contexts(nli),
         *make_adversaries(nli, owner),
         *make_studies(nli.task),
+        *make_items(nli.task),
         *make_history(nli, owner),
         *make_arena(owner),
         *make_news(owner),

@@ -4,6 +4,7 @@ import pytest
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, NearCopy, Team
+from evaluation.runs import stored_answers
 from evaluation.submissions import near_copy_services
 from evaluation.submissions.near_copy_services import store_near_copies
 from evaluation.test_sets.services import create_set, make_version
@@ -102,7 +103,7 @@ def test_files_that_are_gone_or_damaged_are_passed_by(task, version):
 
 def test_free_answers_are_compared_by_their_words(version, task, monkeypatch):
     """As of a task without labels: what is right is equal, and case does not make errors differ."""
-    monkeypatch.setattr(near_copy_services, "get_labels", lambda config: None)
+    monkeypatch.setattr(stored_answers, "get_labels", lambda config: None)
     pairs = zip(MINE, GOLD, strict=True)
     model(task, version, [said if said == gold else f"The {said.upper()}." for said, gold in pairs])
     assert store_near_copies(model(task, version, MINE)) == 1
