@@ -15,7 +15,11 @@ from leaderboard.board.previews import BoardPreview
 from tasks.budgets import BudgetLine, UsedBudget, list_public_limits
 from tasks.models import Round, Task
 from tasks.selectors import find_opened_rounds
-from validation.judging.queue import count_waiting_roughly, find_tasks_with_work
+from validation.judging.queue import (
+    count_waiting_roughly,
+    find_tasks_with_work,
+    find_tasks_with_work_roughly,
+)
 from validation.statistics.cache import get_headline_numbers
 from validation.statistics.report import Number
 
@@ -113,13 +117,13 @@ def show_quotes(tasks: Sequence[Task], max_quotes: int) -> list[Quote]:
 def remove_unjudgeable_counts(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     """Return the cards, with `waiting` set to 0 for tasks in which the person may not judge.
 
-    At most three queries.
+    As of about the last minute, as the counts are. At most three queries.
     """
     task_ids = [card.task.pk for card in cards if card.waiting]
     # Most visits find nothing that waits, and then need no query.
     if not task_ids:
         return list(cards)
-    judgeable_ids = find_tasks_with_work(get_annotator(user), task_ids)
+    judgeable_ids = find_tasks_with_work_roughly(get_annotator(user), task_ids)
     limited_cards = []
     for card in cards:
         if card.task.pk not in judgeable_ids:

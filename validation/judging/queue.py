@@ -29,6 +29,8 @@ from validation.decisions.counted import build_measure_condition
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 
 PASSES_LABEL = "passes"
+WORK_SECONDS = 60
+"""How long the first page remembers in which tasks a person may judge."""
 MAX_UNQUEUED = 500
 """The number of examples outside the queue after which counting stops."""
 # Agreement is shown only after this time, so that votes stay independent.
@@ -376,8 +378,12 @@ def has_places(validator: Annotator, task: Task) -> bool:
 
 
 def forget_places(validator: Annotator, task: Task) -> None:
-    """Remove from the cache whether the task has an example to judge for this validator."""
-    cache.delete(_build_places_key(validator, task))
+    """Remove from the cache which tasks have an example to judge for this validator."""
+    cache.delete_many([_build_places_key(validator, task), _build_work_key(validator)])
+
+
+def _build_work_key(validator: Annotator) -> str:
+    return f"work:{validator.pk}"
 
 
 def _build_places_key(validator: Annotator, task: Task) -> str:
@@ -447,6 +453,22 @@ def count_waiting_roughly(rounds: Sequence[Round]) -> Counter[int]:
         return waiting_by_round
 
     return read_or_count(f"waiting:{'-'.join(map(str, ids))}", count)
+
+
+def find_tasks_with_work_roughly(validator: Annotator, tasks: Collection[int]) -> set[int]:
+    """Return what `find_tasks_with_work` found within about the last minute, for the first page.
+
+    Cached, as the counts beside it are (`count_waiting_roughly`). `forget_places` removes it from
+    the cache, so that nobody is offered what they have just judged.
+    """
+    key, wanted_ids = _build_work_key(validator), set(tasks)
+    nothing: tuple[set[int], set[int]] = (set(), set())
+    searched_ids, found_ids = cache.get(key, nothing)
+    # Another page may have asked about fewer tasks.
+    if not wanted_ids <= searched_ids:
+        found_ids = find_tasks_with_work(validator, wanted_ids)
+        cache.set(key, (wanted_ids, found_ids), WORK_SECONDS)
+    return found_ids & wanted_ids
 
 
 def find_tasks_with_work(validator: Annotator, tasks: Collection[int]) -> set[int]:
