@@ -462,8 +462,8 @@ def find_tasks_with_work_roughly(validator: Annotator, tasks: Collection[int]) -
     the cache, so that nobody is offered what they have just judged.
     """
     key, wanted_ids = _build_work_key(validator), set(tasks)
-    nothing: tuple[set[int], set[int]] = (set(), set())
-    searched_ids, found_ids = cache.get(key, nothing)
+    remembered: tuple[set[int], set[int]] = cache.get(key, (set(), set()))
+    searched_ids, found_ids = remembered
     # Another page may have asked about fewer tasks.
     if not wanted_ids <= searched_ids:
         found_ids = find_tasks_with_work(validator, wanted_ids)
