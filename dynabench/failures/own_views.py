@@ -11,7 +11,7 @@ from core.web.refusals import show_as_form_error
 from dynabench.failures import services
 from dynabench.failures.forms import ChallengeForm, ModelFilter, choose_model
 from dynabench.failures.selectors import find_weak_spots, list_searched_models
-from tasks.access import find_task, find_task_and_editor
+from tasks.access import find_task, find_task_and_editor, require_permission
 from tasks.permissions import can_edit, can_read
 
 
@@ -36,9 +36,9 @@ def show_weak_spots(request: HttpRequest, code: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_new_challenge(request: HttpRequest, code: str) -> HttpResponse:
     """Show a form for a challenge, filled in from the address; POST adds it to the task."""
-    # A challenge starts from a weak spot, so only who may read those gets here.
-    find_task(request, code, can_read)
     task, editor = find_task_and_editor(request, code)
+    # A challenge starts from a weak spot, so only who may read those gets here.
+    require_permission(editor, task, can_read)
     initial = {"name": request.GET.get("name", ""), "sentence": request.GET.get("sentence", "")}
     form = ChallengeForm(request.POST if request.method == "POST" else None, initial=initial)
     if form.is_valid():

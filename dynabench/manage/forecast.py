@@ -23,8 +23,6 @@ from tasks.permissions import can_read
 from validation.rates.rates import Rate
 from validation.statistics.cache import get_all_numbers
 
-FINISHED_STATES = (Round.State.CLOSED, Round.State.RELEASED)
-
 
 @dataclass(frozen=True)
 class NextRound:
@@ -46,7 +44,7 @@ def forecast_next_round(task: Task) -> NextRound:
 
     At most five queries. A large round counts once its numbers have been counted.
     """
-    rounds = list(task.rounds.filter(state__in=FINISHED_STATES).order_by("number"))
+    rounds = list(task.rounds.filter(state__in=Round.FINISHED_STATES).order_by("number"))
     # Counts of a round use its task's configuration, which is here already.
     for round in rounds:
         round.task = task

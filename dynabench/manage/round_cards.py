@@ -67,7 +67,7 @@ class RoundCard:
     @property
     def accepts_contexts(self) -> bool:
         """Return whether it makes sense to import contexts: people may still write about them."""
-        is_over = self.round.state in (State.CLOSED, State.RELEASED)
+        is_over = self.round.state in Round.FINISHED_STATES
         return not (is_over or self.round.task.config.has_rows_to_judge)
 
     @property

@@ -41,7 +41,7 @@ def show_arms(request: HttpRequest, code: str, number: int) -> HttpResponse:
             )
             messages.success(request, _("Shares saved. They apply to people’s next texts."))
             return redirect("own-mixed:arms", code, number)
-    is_over = round.state in services.OVER_STATES
+    is_over = round.state in Round.FINISHED_STATES
     values = {
         "task": round.task,
         "round": round,

@@ -11,15 +11,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Assignment, Example
-from tasks.arms import ARMS, DRAFTS, HELPED, MACHINES, PEOPLE, compute_shares
+from dynabench.adversaries.board import PEOPLE_NAMES
+from tasks.arms import ARMS, DRAFTS, MACHINES, compute_shares
 from tasks.models import Round
 from validation.decisions.counted import STANDING_CONDITIONS, build_measure_condition
 from validation.rates.rates import CollectedCounts, Rate, Undefined, compute_round_rates
 
 ARM_TITLES: Mapping[str, Promise] = {
-    PEOPLE: _("People"),
-    HELPED: _("People with suggestions"),
-    DRAFTS: _("People who finish drafts"),
+    **PEOPLE_NAMES,
     # Translators: programs that write examples without people
     MACHINES: _("Machines"),
 }

@@ -17,15 +17,12 @@ from dynabench.adversaries.services import find_kind
 from tasks.arms import ARMS, DRAFTS, HELPED, MACHINES, PEOPLE, PEOPLE_ARMS, SUGGESTED_ARMS
 from tasks.models import Generator, Round, Task
 
-OVER_STATES = (Round.State.CLOSED, Round.State.RELEASED)
-
 
 def check_shares(task: Task, shares: Mapping[str, int]) -> None:
     """Check that the task has what the arms need. Raises Refused, and Invalid with the arm."""
     config = task.config
-    if config.kind != "examples" or config.has_rows_to_judge or config.talk:
-        raise Refused(_("Mixed rounds need a task in which people write a text."), code="unfit")
-    if config.verdict.type == "decide":
+    is_writing_task = config.kind == "examples" and not (config.has_rows_to_judge or config.talk)
+    if not is_writing_task or config.verdict.type == "decide":
         raise Refused(_("Mixed rounds need a task in which people write a text."), code="unfit")
     if not any(shares.get(arm) for arm in PEOPLE_ARMS):
         raise Invalid(_("Give people a share in one of their arms."), field=PEOPLE)
@@ -111,6 +108,6 @@ def _lock_unfinished_round(round: Round) -> Round:
     locked_round = (
         Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=round.pk)
     )
-    if locked_round.state in OVER_STATES:
+    if locked_round.state in Round.FINISHED_STATES:
         raise Refused(_("This round is closed. Set the shares of the next one."), code="closed")
     return locked_round

@@ -73,7 +73,7 @@ def may_know_event(
 
 def _find_closed_rounds(since: datetime) -> Iterator[EventRecord]:
     """Yield an event for each round that closed at `since` or later."""
-    ended_states = [Round.State.CLOSED, Round.State.RELEASED]
+    ended_states = Round.FINISHED_STATES
     closed_rounds = Round.objects.filter(
         closed_at__gte=since, state__in=ended_states
     ).select_related("task")

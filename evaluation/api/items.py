@@ -8,7 +8,7 @@ from rest_framework import generics, serializers
 from core.web.api import Pages
 from evaluation.models import EvaluationSetVersion, ItemProperty
 from evaluation.test_sets.items import find_fit, select_items
-from tasks.access import find_task, find_task_and_editor
+from tasks.access import find_task_and_editor, require_permission
 from tasks.permissions import can_read
 
 
@@ -47,9 +47,9 @@ class EvaluationSetItems(generics.ListAPIView[ItemProperty]):
     queryset = ItemProperty.objects.none()
 
     def get_queryset(self) -> QuerySet[ItemProperty]:
+        task, editor = find_task_and_editor(self.request, self.kwargs["code"])
         # A label that may be wrong tells something of the right one.
-        find_task(self.request, self.kwargs["code"], can_read)
-        task, _editor = find_task_and_editor(self.request, self.kwargs["code"])
+        require_permission(editor, task, can_read)
         versions = EvaluationSetVersion.objects.filter(
             evaluation_set__task=task, evaluation_set__name=self.kwargs["name"]
         )

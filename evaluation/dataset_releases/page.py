@@ -120,7 +120,7 @@ class ReleasePage:
             "choices": choices,
             "authors": census.counts.author_count,
             "waits": self._describe_wait(),
-            "is_over": self._round.state in (Round.State.CLOSED, Round.State.RELEASED),
+            "is_over": self._round.state in Round.FINISHED_STATES,
             "labels": [(label, verified_counts[label], other_counts[label]) for label in labels],
         }
 

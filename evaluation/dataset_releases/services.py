@@ -187,7 +187,7 @@ def _check_release_allowed(round: Round, last_dataset: Dataset | None) -> None:
             gettext("We're still building version %(number)d. Wait until it's ready.")
             % {"number": last_dataset.version}
         )
-    if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
+    if round.state not in Round.FINISHED_STATES:
         raise ReleaseRefused(gettext("You can only release a closed round. Close it first."))
     people = count_late_writers(round)
     if people:

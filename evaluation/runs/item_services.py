@@ -82,9 +82,9 @@ def _read_right_answers(version: EvaluationSetVersion, reader: AnswerReader) -> 
     """Return which answers are right: one row for each model, one column for each item."""
     rows = []
     for run in _find_runs(version)[:MAX_MODELS]:
-        answers = reader.read_answers(run)
-        if answers is not None:
-            rows.append(answers.right)
+        right_answers = reader.read_right_answers(run)
+        if right_answers is not None:
+            rows.append(right_answers)
     return np.array(rows, dtype=bool).reshape(len(rows), len(reader.rows))
 
 

@@ -12,7 +12,7 @@ from annotation.verdict.outcome import normalise_squad_text
 from evaluation.contract import Answer
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, EvaluationSetVersion
-from evaluation.scoring.likeness import Answers
+from evaluation.scoring.likeness import Answers, Marks
 from evaluation.scoring.metrics import make_metric
 from evaluation.task_shape import get_labels
 from evaluation.test_sets.selectors import read_set_rows
@@ -50,19 +50,31 @@ class AnswerReader:
 
         is_first: whether this is the first model, whose answers are numbered.
         """
-        try:
-            with run.predictions.open("rb") as file, gzip.open(file) as lines:
-                answers = list(read_predictions(lines))
-            pairs = zip(answers, self.rows, strict=True)  # a file that is too short is damaged
-            is_right = [self._is_right(answer, row) for answer, row in pairs]
-        except (OSError, EOFError, ValueError, KeyError):
-            logger.exception("The answers of %s cannot be compared", run)
+        graded = self._read_graded(run)
+        if graded is None:
             return None
+        answers, is_right = graded
         keys = list(map(self._make_key, answers, is_right))
         if is_first:
             self._codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         codes = [self._codes.get(key, len(self._codes)) for key in keys]
         return Answers(np.array(codes, dtype=np.int64), np.array(is_right, dtype=bool))
+
+    def read_right_answers(self, run: EvaluationRun) -> Marks | None:
+        """Return which answers of a run's model are right; None if its file is gone or damaged."""
+        graded = self._read_graded(run)
+        return None if graded is None else np.array(graded[1], dtype=bool)
+
+    def _read_graded(self, run: EvaluationRun) -> tuple[list[Answer | None], list[bool]] | None:
+        """Return a run's answers and whether each is right; None if its file can't be read."""
+        try:
+            with run.predictions.open("rb") as file, gzip.open(file) as lines:
+                answers = list(read_predictions(lines))
+            pairs = zip(answers, self.rows, strict=True)  # a file that is too short is damaged
+            return answers, [self._is_right(answer, row) for answer, row in pairs]
+        except (OSError, EOFError, ValueError, KeyError):
+            logger.exception("The answers of %s cannot be compared", run)
+            return None
 
     def _is_right(self, answer: Answer | None, row: Any) -> bool:
         value = answer and answer.value

@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 Access = EvaluationSet.Access
 Source = EvaluationSet.Source
 CONTROL_ACCESS = {"may_leave": True, "answers_public": True}  # seeds are in the repository
-ENDED_STATES = (Round.State.CLOSED, Round.State.RELEASED)
 
 
 def make_release_version(dataset: Dataset) -> EvaluationSetVersion | None:
@@ -110,7 +109,7 @@ def make_round_version(round: Round, actor: User | None = None) -> EvaluationSet
     The version is settled if no examples wait to be judged, otherwise provisional. Locks as
     `make_version`. Raises Refused if the round is not over.
     """
-    if round.state not in ENDED_STATES or round.is_being_written:
+    if round.state not in Round.FINISHED_STATES or round.is_being_written:
         raise Refused(gettext("%(round)s is still running. Close it first.") % {"round": round})
     examples = _select_verified_examples(round)
     if not examples.exists():

@@ -43,7 +43,7 @@ from evaluation.test_sets.selectors import select_open_versions, yield_input_lin
 from evaluation.test_sets.services import EDITABLE_FIELDS, change_set, record_inputs_taken
 from evaluation.test_sets.shown_scores import describe_disclosure
 from evaluation.test_sets.source_services import make_requested_round_version
-from tasks.access import find_task, find_task_and_editor
+from tasks.access import find_task, find_task_and_editor, require_permission
 from tasks.models import Task
 from tasks.permissions import can_download, can_read
 from validation.judging.queue import count_waiting_examples
@@ -204,9 +204,9 @@ def show_items(request: HttpRequest, code: str, name: str, version: int) -> Http
 
     `?format=csv` sends all items as a file. For the task's editors who may read labels.
     """
+    task, user = find_task_and_editor(request, code)
     # A label that may be wrong tells something of the right one.
-    find_task(request, code, can_read)
-    task, _user = find_task_and_editor(request, code)
+    require_permission(user, task, can_read)
     evaluation_set = _find_set(task, name)
     versions = evaluation_set.versions.select_related("evaluation_set__task")
     set_version = get_object_or_404(versions, version=version)

@@ -22,7 +22,6 @@ from tasks.admin.roles import (
     RolePermissions,
     get_person,
 )
-from tasks.contexts.services import FINISHED_STATES
 from tasks.models import Round, RoundTarget, TargetModel
 from tasks.questions import find_writers
 from tasks.rounds.forms import RoundEndForm
@@ -174,7 +173,7 @@ class RoundAdmin(RoleAdmin):
         round = kwargs.get("obj")
         if round and self.has_change_permission(request, round):
             context["steps"] = _list_steps(round)
-            if round.state not in FINISHED_STATES:
+            if round.state not in Round.FINISHED_STATES:
                 context["contexts_page"] = reverse(
                     "own:contexts", args=[round.task.code, round.number]
                 )

@@ -38,7 +38,6 @@ from tasks.questions import build_used_contexts_condition
 READ_SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 ARCHIVE_MEMORY_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
 MEMORY_FACTOR = 16  # bytes of memory besides that a byte of a file may take
-FINISHED_STATES = (Round.State.CLOSED, Round.State.RELEASED)
 
 
 @transaction.atomic
@@ -115,7 +114,7 @@ def preview_contexts(
     A separate process reads the untrusted file within limits. The files of an archive are decoded
     into a folder that is deleted with the summary.
     """
-    if round.state in FINISHED_STATES:
+    if round.state in Round.FINISHED_STATES:
         message = _("Round %(number)d has ended, so you can't add texts to it.")
         raise Refused(message % {"number": round.number})
     config = round.task.config

@@ -28,6 +28,9 @@ class Round(models.Model):
         CLOSED = gettext_noop("closed")
         RELEASED = gettext_noop("released")
 
+    FINISHED_STATES = (State.CLOSED, State.RELEASED)
+    """The states in which nobody writes any more."""
+
     class Rule(models.TextChoices):
         MAJORITY = "majority", _("fools most of the round's models")
         ALL = "all", _("fools all of the round's models")

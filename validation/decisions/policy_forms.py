@@ -56,7 +56,7 @@ class PolicyForm(forms.Form):
     def __init__(self, round: Round, data: Any = None, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
         # Until the round is closed, a rule over all votes must know how many to wait for.
-        self.is_live = round.state not in (Round.State.CLOSED, Round.State.RELEASED)
+        self.is_live = round.state not in Round.FINISHED_STATES
         # Dawid and Skene's model needs labels; it cannot decide by verdicts.
         has_labels = find_label_field(round.task.config) is not None
         self.fields["rule"].choices = [  # type: ignore[attr-defined]

@@ -293,7 +293,7 @@ def _is_over(round: Round | None, kind: str) -> bool:
         return False
     if kind == Duty.Kind.JUDGE:
         return round.state == Round.State.RELEASED
-    return round.state in (Round.State.CLOSED, Round.State.RELEASED)
+    return round.state in Round.FINISHED_STATES
 
 
 def _build_count_subquery(

@@ -40,7 +40,7 @@ from tasks.contexts.forms import (
     build_preview_context,
     read_matching,
 )
-from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts, undo_import
+from tasks.contexts.services import import_contexts, preview_contexts, undo_import
 from tasks.contexts.uploads import StoredUpload, UploadExpired, find_upload, store_upload
 from tasks.datasets.reading import RowsQuery
 from tasks.datasets.spool import spool_rows
@@ -88,7 +88,7 @@ ROW_IMPORTS = {
         preview_contexts,
         _store_contexts,
         gettext_lazy("Texts imported: %(number)d."),
-        FINISHED_STATES,
+        Round.FINISHED_STATES,
     ),
     "rows": RowImport(
         find_judged_fields,

@@ -14,7 +14,7 @@ from core.web.refusals import raise_as_command_error
 from tasks.config.schema import TaskConfig
 from tasks.contexts.columns import Matching, guess_matching, list_required_fields
 from tasks.contexts.files import Summary
-from tasks.contexts.services import FINISHED_STATES, import_contexts, preview_contexts
+from tasks.contexts.services import import_contexts, preview_contexts
 from tasks.formats import FORMATS
 from tasks.formats.base import UNKNOWN_TERMS, Format, Terms
 from tasks.formats.reading import NO_QUESTION, iter_record_lines
@@ -167,7 +167,7 @@ def _iter_visible_fields(
 
 def find_latest_unfinished_round(task: Task) -> Round:
     """Return the latest round that still accepts contexts. Raises CommandError."""
-    unfinished_rounds = task.rounds.select_related("task").exclude(state__in=FINISHED_STATES)
+    unfinished_rounds = task.rounds.select_related("task").exclude(state__in=Round.FINISHED_STATES)
     if round := unfinished_rounds.order_by("number").last():
         return round
     raise build_missing_round_error(task, "round that takes contexts")
