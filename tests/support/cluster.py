@@ -108,7 +108,7 @@ def _tls(folder: Path) -> dict[str, str]:
     (folder / "cert.pem").write_bytes(made.public_bytes(pem))
     secret = key.private_bytes(pem, form, serialization.NoEncryption())
     (folder / "key.pem").write_bytes(secret)
-    files = {"SERVER_CERT": "cert.pem", "SERVER_KEY_PURPOSE": "key.pem", "CA_CERT": "cert.pem"}
+    files = {"SERVER_CERT": "cert.pem", "SERVER_KEY": "key.pem", "CA_CERT": "cert.pem"}
     named = {f"RAY_TLS_{what}": str(folder / name) for what, name in files.items()}
     return {"RAY_USE_TLS": "1", **named}
 
