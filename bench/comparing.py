@@ -44,7 +44,7 @@ class ComparedRatio:
 def is_product_file(path: str) -> bool:
     """Tell whether a change of this file can change how fast the site is.
 
-    >>> is_product("tasks/models.py"), is_product("tests/web/test_judge.py")
+    >>> is_product_file("tasks/models.py"), is_product_file("tests/web/test_judge.py")
     (True, False)
     """
     return path.startswith(PRODUCT_PATHS)

@@ -210,14 +210,17 @@ def measure_agreement(prompts: Sequence[str], tokens: int) -> dict[str, dict[str
 
     def reread(model: LanguageModel, answer: Conversation, tell: PieceCallback) -> Conversation:
         return model.queue_completion(
-            answer.ids, Sampling(0, logprobs=1), tell, late, with_prompt=True
+            answer.ids, Sampling(0, logprobs=1), tell, late, is_prompt_reported=True
         )
 
     answers = answer_all("fp32", asked, prompts)
     found = {}
     for precision in ("int8", "int4"):
         same = [
-            [token.top[0][0] == token.token for token in again.reported[answer.prompt :]]
+            [
+                token.top[0][0] == token.token
+                for token in again.reported[answer.prompt_token_count :]
+            ]
             for answer, again in zip(answers, answer_all(precision, reread, answers), strict=True)
         ]
         found[precision] = {"tokens": fmean(chain(*same)), "answers": fmean(map(all, same))}

@@ -68,7 +68,7 @@ def run_load(port: int, made: list[bytes], clients: int, seconds: float) -> dict
         waiting.register(connection, selectors.EVENT_READ, client)
         client.send(made)
     while waiting.get_map():
-        for key, _ in waiting.select_fields():
+        for key, _ in waiting.select():
             client = key.data
             found = client.receive()
             if found is None:

@@ -183,7 +183,7 @@ def _learned(trainer: Trainer, folder: Path) -> Any:
     ]
     report = _trained(trainer, rows, folder)
     reading = Reading("pair-classification", ("l0", "l1"), 64)
-    said = trainer.answers(folder / "made", rows[:5], reading)
+    said = trainer.compute_answers(folder / "made", rows[:5], reading)
     pictures = [folder / f"{shade}.png" for shade in (0, 200)]
     for shade, path in enumerate(pictures):
         Image.new("RGB", (8, 8), (shade * 200,) * 3).save(path)
