@@ -126,7 +126,7 @@ class Site:
         submission = self._submitted(turn)
         said = {f"Post {n} of the set.": LABELS[value] for n, value in enumerate(question)}
         self.runner.answer = lambda inputs: said[inputs["text"]]
-        executing.open_model = lambda *_: nullcontext((None, self.runner))
+        setattr(executing, "open_model", lambda *_: nullcontext((None, self.runner)))  # noqa: B010
         for run in request_runs(submission=submission):
             if turn.way == "own worker":
                 self._answer_elsewhere(run, turn.owner, question)

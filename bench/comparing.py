@@ -74,8 +74,12 @@ def compare(
         if not pairs or not all(name in run for pair in pairs for run in pair):
             continue
         lefts = [compute_remaining_share(kept[name], now[name], direction) for kept, now in pairs]
-        middle = (statistics.median(pair[side][name] for pair in pairs) for side in (0, 1))
-        yield ComparedRatio(name, *middle, statistics.median(lefts))
+        yield ComparedRatio(
+            name,
+            kept=statistics.median(kept[name] for kept, _now in pairs),
+            now=statistics.median(now[name] for _kept, now in pairs),
+            left=statistics.median(lefts),
+        )
 
 
 def compute_median_run(runs: Sequence[Run]) -> dict[str, float]:

@@ -21,7 +21,7 @@ import time
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -141,7 +141,7 @@ def measure_verdict_page(
         stack.enter_context(run_process(site, environment, f"http://127.0.0.1:{web_port}/healthz/"))
         prover = build_prover(SECRET_KEY, int(task))
         results = _measure(web_port, model_port, people, count, prover)
-        return results | _measure_while_slow(web_port, *slow, count)
+        return results | _measure_while_slow(web_port, slow, count)
 
 
 def measure_verdict_page_here() -> dict[str, float]:
@@ -169,7 +169,7 @@ def measure_verdict_page_here() -> dict[str, float]:
     with run_manage_here(url, *serve), serve_web_here() as (web, _):
         results = _measure(web, served, people, 2, prover, warm=1)
         few = _measure_while_slow(
-            web, *slow, 2, waiting=2, watched=0.3, warm=1, expected=frozenset({200})
+            web, slow, 2, waiting=2, watched=0.3, warm=1, expected=frozenset({200})
         )
         return results | few
 
@@ -204,9 +204,7 @@ def _submit(
 
 def _measure_while_slow(
     web: int,
-    session: str,
-    assignment: str,
-    goal: str,
+    slow: Sequence[str],
     count: int,
     *,
     waiting: int = WAITING_PEOPLE,
@@ -214,7 +212,11 @@ def _measure_while_slow(
     warm: int = WARM_UP_TURNS,
     expected: frozenset[int] = frozenset({202, 503}),
 ) -> dict[str, float]:
-    """The task list's median alone, and while people wait for a target of eight seconds."""
+    """The task list's median alone, and while people wait for a target of eight seconds.
+
+    slow: session, assignment and goal of a person whose texts that target answers.
+    """
+    session, assignment, goal = slow
     site = http.client.HTTPConnection("127.0.0.1", web, timeout=30)
     alone = [time_request(site, "GET", "/")[0] for _ in range(count + warm)][warm:]
     answers = []
@@ -235,8 +237,8 @@ def _measure_while_slow(
         person.join()
     if not set(answers) <= expected:
         raise RuntimeError(f"The slow target's pages answered {answers}.")
-    home, slow = statistics.median(alone), statistics.median(during)
-    return {"home_ms": home, "home_while_slow_ms": slow, "home_while_slow / home": slow / home}
+    home, beside = statistics.median(alone), statistics.median(during)
+    return {"home_ms": home, "home_while_slow_ms": beside, "home_while_slow / home": beside / home}
 
 
 def _measure(
