@@ -4,8 +4,8 @@ from django.utils import timezone
 
 from core.periodic import register_quarter_hourly
 from dynabench.adversaries.models import AdversaryRun, TransferCheck
-from dynabench.adversaries.run_services import run_adversary
 from dynabench.adversaries.services import start_due_runs
+from dynabench.adversaries.slice_services import run_adversary
 from dynabench.adversaries.transfer_services import ask_other_models
 from evaluation.isolation.queue.leases import claim_job
 from evaluation.isolation.queue.lifecycle import do_claimed_job

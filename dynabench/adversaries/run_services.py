@@ -1,13 +1,12 @@
 """A run of an adversary: ask the models, log every try, and submit what fools them.
 
-A run is done in slices, so that other work gets its turn. Each slice repeats the searches from the
-start with the logged answers, and asks only what was never asked. So a killed run continues in the
-same way as one whose slice is over. The locks are listed in docs/locking.md.
+Each slice of a run (`slice_services`) repeats the searches from the start with the logged answers,
+and asks only what was never asked. So a killed run continues in the same way as one whose slice is
+over. The locks are listed in docs/locking.md.
 """
 
 import time
 from collections.abc import Mapping
-from functools import partial
 from random import Random
 from typing import Any, NamedTuple, NoReturn
 
@@ -31,7 +30,6 @@ from annotation.context_picking.services import assign_chosen
 from annotation.models import Attempt, Example
 from annotation.refusals import CapReached, RoundClosed
 from core.errors import Refused
-from core.jobs.queue import enqueue
 from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.base import (
     Attack,
@@ -49,9 +47,7 @@ from dynabench.adversaries.services import find_kind
 from dynabench.adversaries.share_services import has_share_left
 from dynabench.adversaries.writer_services import AdversaryWriter, open_writer
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
-from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
-from evaluation.isolation.queue.lifecycle import do_job_work
 from tasks.config.loading import validate_inputs
 from tasks.config.values import normalise_values
 from tasks.models import Context, Round, TargetModel
@@ -109,43 +105,6 @@ class Question(NamedTuple):
     inputs: dict[str, Any]
     model_inputs: Mapping[str, Any]
     digest: str
-
-
-def run_adversary(run: AdversaryRun, seconds: float | None = None) -> None:
-    """Work on a claimed run for a slice of time, by default SLICE_SECONDS.
-
-    Takes no lock: the run is leased. Raises LeaseLost.
-    """
-    do_job_work(run, partial(_work_slice, seconds=seconds))
-
-
-def _work_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) -> None:
-    try:
-        end = find_end_of_program(run)
-        if end is None:
-            with LoggedWords(run, heartbeat.beat) as masked_words:
-                RunSlice(run, heartbeat, masked_words, seconds).work()
-            end = End.FINISHED
-    except RunEnded as ended:
-        end = ended.end
-    except SliceOver:
-        # The models have answered, so an earlier time in which they were away is over.
-        heartbeat.call_patiently(
-            lambda: leases.return_to_queue(run, timezone.now(), "", away_since=None)
-        )
-        enqueue(run.function, run.pk)
-        return
-    except Refused as refusal:
-        raise ImpossibleJob(str(refusal)) from None
-    heartbeat.call_patiently(lambda: leases.finish_job(run, ended_by=end))
-
-
-def find_end_of_program(run: AdversaryRun) -> AdversaryRun.End | None:
-    """Return why a run of a program ends that came back to the queue; None for other kinds.
-
-    Only a run whose program let its lease expire is ever queued.
-    """
-    return End.GONE if find_kind(run.adversary).is_program else None
 
 
 class RunSlice:

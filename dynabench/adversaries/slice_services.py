@@ -1,0 +1,57 @@
+"""A slice of a run: choose who does it, and end the run or return it to the queue.
+
+A run is done in slices, so that other work gets its turn. The locks are listed in docs/locking.md.
+"""
+
+from functools import partial
+
+from django.utils import timezone
+
+from core.errors import Refused
+from core.jobs.queue import enqueue
+from dynabench.adversaries.masked_services import LoggedWords
+from dynabench.adversaries.models import AdversaryRun
+from dynabench.adversaries.run_services import RunEnded, RunSlice, SliceOver
+from dynabench.adversaries.services import find_kind
+from evaluation.contract import ImpossibleJob
+from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.queue.lifecycle import do_job_work
+
+End = AdversaryRun.End
+
+
+def run_adversary(run: AdversaryRun, seconds: float | None = None) -> None:
+    """Work on a claimed run for a slice of time, by default that of its kind.
+
+    Takes no lock: the run is leased. Raises LeaseLost.
+    """
+    do_job_work(run, partial(_work_slice, seconds=seconds))
+
+
+def _work_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) -> None:
+    try:
+        end = _do_slice(run, heartbeat, seconds)
+    except RunEnded as ended:
+        end = ended.end
+    except SliceOver:
+        # The models have answered, so an earlier time in which they were away is over.
+        heartbeat.call_patiently(
+            lambda: leases.return_to_queue(run, timezone.now(), "", away_since=None)
+        )
+        enqueue(run.function, run.pk)
+        return
+    except Refused as refusal:
+        raise ImpossibleJob(str(refusal)) from None
+    heartbeat.call_patiently(lambda: leases.finish_job(run, ended_by=end))
+
+
+def _do_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) -> AdversaryRun.End:
+    """Do a slice and return how the run ended. Raises RunEnded, SliceOver, Refused, LeaseLost."""
+    kind = find_kind(run.adversary)
+    # Only a run whose program let its lease expire is ever queued.
+    if kind.is_program:
+        return End.GONE
+    with LoggedWords(run, heartbeat.beat) as masked_words:
+        RunSlice(run, heartbeat, masked_words, seconds).work()
+    return End.FINISHED
