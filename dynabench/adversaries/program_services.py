@@ -19,7 +19,8 @@ from core.accounts.models import User
 from core.errors import Invalid, Refused, Unavailable
 from dynabench.adversaries.kinds.base import Probe
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
-from dynabench.adversaries.run_services import NO_TEXT_MESSAGE, KnownTry, RunEnded, RunSlice
+from dynabench.adversaries.run_services import NO_TEXT_MESSAGE, RunSlice
+from dynabench.adversaries.run_steps import KnownTry, RunEnded
 from dynabench.adversaries.services import create_run, find_kind
 from evaluation.contract import ImpossibleJob, NotNow, ServerAway
 from evaluation.isolation.queue import leases

@@ -8,7 +8,7 @@ over. The locks are listed in docs/locking.md.
 import time
 from collections.abc import Mapping
 from random import Random
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -31,26 +31,28 @@ from annotation.models import Attempt, Example
 from annotation.refusals import CapReached, RoundClosed
 from core.errors import Refused
 from core.text.words import gettext_noop
-from dynabench.adversaries.kinds.base import (
-    Attack,
-    Blank,
-    Probe,
-    ProbeAnswer,
-    Prompt,
-    Search,
-    Step,
-)
+from dynabench.adversaries.kinds.base import Attack, Blank, Probe, ProbeAnswer, Prompt
 from dynabench.adversaries.masked_services import LoggedWords
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
+from dynabench.adversaries.run_steps import (
+    NO_ANSWER,
+    KnownTry,
+    Question,
+    RunEnded,
+    SliceOver,
+    advance,
+    describe_output,
+    stop_without_model,
+)
 from dynabench.adversaries.selectors import hash_question
 from dynabench.adversaries.services import find_kind
 from dynabench.adversaries.share_services import has_share_left
 from dynabench.adversaries.writer_services import AdversaryWriter, open_writer
-from evaluation.contract import ImpossibleJob, NotNow, ServerAway
+from evaluation.contract import ImpossibleJob
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
 from tasks.config.loading import validate_inputs
 from tasks.config.values import normalise_values
-from tasks.models import Context, Round, TargetModel
+from tasks.models import Context, Round
 from tasks.selectors import list_targets
 from tasks.targets.endpoints.base import UNANSWERED_REASONS, EndpointError, Prediction
 from tasks.targets.endpoints.live import TargetFailed
@@ -65,46 +67,10 @@ MAX_FRUITLESS_REPLIES = 20
 POLL_SECONDS = 0.1
 FINAL_FAILURES = ("closed", "duplicate", "replaced", *UNANSWERED_REASONS)
 """Failures after which the same text is not submitted again."""
-NO_ANSWER = ProbeAnswer(is_fooled=False, chance=1.0, is_answered=False)
-"""What a search gets for a text that the models did not answer: it is no step forward."""
 NO_TEXT_MESSAGE = gettext_noop("The round has no texts. Import some, then start again.")
 NO_WRITER_MESSAGE = gettext_noop("This kind names no model that writes.")
 NO_TARGET_MESSAGE = gettext_noop("The round has no model to fool. Add one, then start again.")
 State, End = AdversaryTry.State, AdversaryRun.End
-
-
-class RunEnded(Exception):
-    """Raised when a run has ended. end: why."""
-
-    def __init__(self, end: AdversaryRun.End) -> None:
-        super().__init__(end)
-        self.end = end
-
-
-class SliceOver(Exception):
-    """Raised when other jobs get their turn; the run continues later."""
-
-
-class KnownTry(NamedTuple):
-    """A logged try, of this run or of an earlier one in the round."""
-
-    pk: int
-    state: str
-    answer: ProbeAnswer
-
-
-class Question(NamedTuple):
-    """A probe as the models read it.
-
-    inputs: what a person would send by the form. digest: see `hash_question`.
-    """
-
-    label: str
-    probe: Probe
-    context: Context
-    inputs: dict[str, Any]
-    model_inputs: Mapping[str, Any]
-    digest: str
 
 
 class RunSlice:
@@ -209,7 +175,7 @@ class RunSlice:
         """Follow one search to its end."""
         search = attack.begin(context.fields)
         answer: ProbeAnswer | None = None
-        while step := _advance(search, answer):
+        while step := advance(search, answer):
             if isinstance(step, Prompt):
                 answer = self._consult(step)
             elif isinstance(step, Blank):
@@ -268,7 +234,7 @@ class RunSlice:
                 return ""
             if error.is_permanent:
                 raise ImpossibleJob(str(error)) from None
-            _stop_without_model(error.reason, str(error), error.retry_after)
+            stop_without_model(error.reason, str(error), error.retry_after)
         self._add_use(call.tokens, call.cost)
         return call.text
 
@@ -360,7 +326,7 @@ class RunSlice:
                 chances.append(float(prediction.output.get(answer_field) == label))
             else:
                 chances.append(prediction.prob.get(label, 0.0))
-            outputs.append(_describe_output(entry.target, prediction))
+            outputs.append(describe_output(entry.target, prediction))
             if prediction.usage is not None:
                 tokens += prediction.usage.tokens_in + prediction.usage.tokens_out
                 cost += compute_price(entry.target, prediction.usage)
@@ -390,7 +356,7 @@ class RunSlice:
             return KnownTry(logged_try.pk, state, NO_ANSWER)
         if error.is_permanent and code != "spent":
             raise ImpossibleJob(str(error))
-        _stop_without_model(code, str(error), error.retry_after)
+        stop_without_model(code, str(error), error.retry_after)
 
     def _find_failed_use(self, error: EndpointError) -> tuple[int, float]:
         """Return the tokens and the cost of a call whose answer was of no use."""
@@ -439,7 +405,7 @@ class RunSlice:
         else:
             # Answered, as before: the next slice submits it again, under the same key.
             own_rows.update(state=State.ANSWERED)
-            _stop_without_model(attempt.failure, attempt.failure, None)
+            stop_without_model(attempt.failure, attempt.failure, None)
 
     def _store(self, logged_try: AdversaryTry, example: Example) -> None:
         """Log that a try became an example, and count it once for this run."""
@@ -526,34 +492,3 @@ class RunSlice:
             seconds=F("seconds") + now - self._counted_until,
         )
         self._counted_until = now
-
-
-def _advance(search: Search, answer: ProbeAnswer | None) -> Step | None:
-    """Return the search's next step; None at its end.
-
-    Raises ImpossibleJob if the adversary's own code fails: repeated, it would fail again.
-    """
-    try:
-        return next(search) if answer is None else search.send(answer)
-    except StopIteration:
-        return None
-    except Exception as error:
-        message = f"The adversary failed ({type(error).__name__}: {error})."
-        raise ImpossibleJob(message) from error
-
-
-def _stop_without_model(code: str, message: str, seconds: float | None) -> NoReturn:
-    """Stop the slice because a model gave no answer.
-
-    Raises RunEnded if its budget is used up, NotNow if it is busy, and ServerAway otherwise.
-    """
-    if code == "spent":
-        raise RunEnded(End.SPENT)
-    if code in ("busy", "loading"):
-        raise NotNow(message, seconds)
-    raise ServerAway(message)
-
-
-def _describe_output(target: TargetModel, prediction: Prediction) -> dict[str, Any]:
-    prob = None if prediction.prob is None else dict(prediction.prob)
-    return {"model": target.name, "output": dict(prediction.output), "prob": prob}

@@ -11,7 +11,8 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from dynabench.adversaries.masked_services import LoggedWords
 from dynabench.adversaries.models import AdversaryRun
-from dynabench.adversaries.run_services import RunEnded, RunSlice, SliceOver
+from dynabench.adversaries.run_services import RunSlice
+from dynabench.adversaries.run_steps import RunEnded, SliceOver
 from dynabench.adversaries.services import find_kind
 from evaluation.contract import ImpossibleJob
 from evaluation.isolation.queue import leases

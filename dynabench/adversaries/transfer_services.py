@@ -29,7 +29,8 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from dynabench.adversaries.models import TransferAnswer, TransferCheck
-from dynabench.adversaries.run_services import SLICE_SECONDS, SliceOver
+from dynabench.adversaries.run_services import SLICE_SECONDS
+from dynabench.adversaries.run_steps import SliceOver
 from dynabench.adversaries.transfer_selectors import (
     Catch,
     TransferQuestion,
