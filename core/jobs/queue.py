@@ -18,6 +18,8 @@ from django_q.tasks import async_task
 
 LONG_QUEUE = "long"
 """The key of messages that wait until there are no others."""
+SHORT_QUEUE = "short"
+"""What a process takes that is free for short jobs; these have django-q2's default key."""
 PRACTICE_QUEUE = "practice"
 """The key of messages that only separate practice processes take."""
 NEW_FUNCTION_NAMES = {"dynabench.demo.jobs.fill": "dynabench.operations.demo.jobs.fill"}
@@ -64,20 +66,21 @@ def is_queue_empty() -> bool:
     return not OrmQ.objects.exclude(key=PRACTICE_QUEUE).exists()
 
 
-def take_message(*, is_practice: bool = False) -> str | None:
+def take_message(queue: str | None = None) -> str | None:
     """Remove the oldest message and return it, long jobs last; None if there is none.
 
     Also returns None if other workers take the oldest ten first. Messages are not acknowledged, so
     one is lost if its process dies.
 
-    is_practice: whether to take only messages for practice processes. Otherwise these are left out.
+    queue: SHORT_QUEUE or PRACTICE_QUEUE, to take nothing else. None: both short and long jobs.
     """
     waiting_messages = OrmQ.objects.filter(lock__lte=timezone.now())
-    waiting_messages = (
-        waiting_messages.filter(key=PRACTICE_QUEUE)
-        if is_practice
-        else waiting_messages.exclude(key=PRACTICE_QUEUE)
-    )
+    if queue == PRACTICE_QUEUE:
+        waiting_messages = waiting_messages.filter(key=PRACTICE_QUEUE)
+    elif queue == SHORT_QUEUE:
+        waiting_messages = waiting_messages.exclude(key__in=(PRACTICE_QUEUE, LONG_QUEUE))
+    else:
+        waiting_messages = waiting_messages.exclude(key=PRACTICE_QUEUE)
     waiting_messages = waiting_messages.annotate(is_long=Q(key=LONG_QUEUE)).order_by(
         "is_long", "pk"
     )

@@ -36,6 +36,11 @@ PATH_PATTERNS = (
 """Which field a part of the plan comes from."""
 
 
+def convert_to_smallest_units(amount: Decimal, currency: str) -> int:
+    """Return an amount in whole cents. The yen has none."""
+    return int(amount * Decimal(10) ** get_decimals(currency))
+
+
 class StudyDraftForm(forms.Form):
     """What a study asks, its arms, people and money, in plain fields.
 
@@ -240,12 +245,13 @@ class StudyDraftForm(forms.Form):
 
     @property
     def outcome_groups(self) -> Iterator[tuple[BoundField, list[BoundField]]]:
-        """Yield the choice of each outcome with the fields of its assumption."""
+        """Yield the choice of each outcome with the fields that it needs."""
         for measure in OUTCOMES:
-            yield (
-                self[f"outcome-{measure}"],
-                self.list_group(f"mean-{measure}", f"sd-{measure}"),
-            )
+            names = [f"mean-{measure}", f"sd-{measure}"]
+            # Its change is measured by a question, before and after.
+            if measure == "answer":
+                names.append("sure_label")
+            yield self[f"outcome-{measure}"], self.list_group(*names)
 
     @property
     def hypothesis_groups(self) -> Iterator[tuple[int, list[BoundField]]]:
@@ -253,6 +259,21 @@ class StudyDraftForm(forms.Form):
         for index in range(self.hypothesis_count):
             names = ("outcome", "expected", "arm", "compared_with")
             yield index + 1, self.list_group(*(f"hypothesis-{index}-{name}" for name in names))
+
+    @property
+    def cost(self) -> dict[str, Any] | None:
+        """Return what people are paid in all, in the smallest unit; None if a number is wrong."""
+        if not self.is_bound or {"people", "pay", "currency"} & self.errors.keys():
+            return None
+        cleaned = self.cleaned_data
+        pay = convert_to_smallest_units(cleaned["pay"], cleaned["currency"])
+        people: int = cleaned["people"]
+        return {
+            "people": people,
+            "pay": pay,
+            "total": people * pay,
+            "currency": cleaned["currency"],
+        }
 
     def list_typed_values(self) -> dict[str, Any]:
         """Return what was typed, right or wrong, with the numbers of arms and hypotheses."""
@@ -305,8 +326,6 @@ class StudyDraftForm(forms.Form):
         cleaned = self.cleaned_data
         hypotheses = self._collect_hypotheses()
         lines = [line.strip() for line in cleaned["answers"].splitlines()]
-        # Budgets are whole cents; the yen has none.
-        scale = Decimal(10) ** get_decimals(cleaned["currency"])
         return {
             **cleaned,
             "code": self.code,
@@ -316,7 +335,7 @@ class StudyDraftForm(forms.Form):
             "hypotheses": [row for _index, row in hypotheses],
             "outcomes": self._collect_outcomes(),
             "answers": [line for line in lines if line],
-            "pay_task": int(cleaned["pay"] * scale),
+            "pay_task": convert_to_smallest_units(cleaned["pay"], cleaned["currency"]),
         }
 
     def _collect_arm(self, index: int) -> dict[str, Any]:

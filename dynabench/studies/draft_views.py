@@ -1,5 +1,6 @@
 """The pages on which people without YAML choose a design, fill it in and set the study up."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.contrib import messages
@@ -36,6 +37,13 @@ from tasks.config.loading import load_config
 from tasks.contexts.files import Summary, summarise_file
 from tasks.line_files import FileError
 from tasks.permissions import can_make_tasks, is_task_creation_offered
+
+
+class MissingPart(NamedTuple):
+    """What a draft needs before it becomes a study. anchor: where the page asks for it."""
+
+    anchor: str
+    words: str
 
 
 class CaseFile(NamedTuple):
@@ -217,7 +225,20 @@ def _render_draft(request: HttpRequest, draft: StudyDraft, form: StudyDraftForm)
         draft.values, values=draft.values, code=draft.code, design=draft.design
     )
     plan_text = stored_form.plan_text if stored_form.is_valid() else ""
-    return _render(request, draft, "own/study_draft.html", form, plan_text)
+    more = {"cost": stored_form.cost, "missing_parts": _list_missing_parts(draft, stored_form)}
+    return _render(request, draft, "own/study_draft.html", form, plan_text, more)
+
+
+def _list_missing_parts(draft: StudyDraft, form: StudyDraftForm) -> list[MissingPart]:
+    """Return what the stored fields need before they become a study."""
+    parts = [
+        MissingPart(f"field-{name}", str(form.fields[name].label))
+        for name in form.errors
+        if name in form.fields
+    ]
+    if not draft.cases:
+        parts.append(MissingPart("cases", _("Add the file of cases")))
+    return parts
 
 
 def _render_yaml(request: HttpRequest, draft: StudyDraft, form: StudyYamlForm) -> HttpResponse:
@@ -226,9 +247,17 @@ def _render_yaml(request: HttpRequest, draft: StudyDraft, form: StudyYamlForm) -
 
 
 def _render(
-    request: HttpRequest, draft: StudyDraft, template: str, form: Any, plan_text: str
+    request: HttpRequest,
+    draft: StudyDraft,
+    template: str,
+    form: Any,
+    plan_text: str,
+    more: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    """Render one of the two pages of a draft. plan_text: the stored plan; empty if it is wrong."""
+    """Render one of the two pages of a draft. plan_text: the stored plan; empty if it is wrong.
+
+    more: values that only one of the pages has.
+    """
     cases: CaseFile | None = None
     if draft.cases and (plan_text or not draft.plan_text):
         with show_as_message(request, FileError):
@@ -240,5 +269,6 @@ def _render(
         "simulation": find_simulation(plan_text) if plan_text else None,
         "summary": cases.summary if cases else None,
         "rows": list_first_cases(cases.summary) if cases else [],
+        **(more or {}),
     }
     return render(request, template, values, status=get_form_status(form))

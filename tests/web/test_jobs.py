@@ -193,6 +193,17 @@ def test_long_jobs_wait_until_no_other_message_does(db):
     assert queue.is_queue_empty()
 
 
+def test_the_process_for_short_jobs_leaves_the_long_ones(db):
+    enqueue("evaluation.jobs.evaluate_next", 0)
+    enqueue("evaluation.jobs.build_dataset", 1)
+    enqueue(settings.PRACTICE_JOB, 2)
+    taken = SignedPackage.loads(queue.take_message(queue.SHORT_QUEUE))
+    assert taken["args"] == (1,)
+    assert queue.take_message(queue.SHORT_QUEUE) is None
+    assert SignedPackage.loads(queue.take_message(queue.PRACTICE_QUEUE))["args"] == (2,)
+    assert SignedPackage.loads(queue.take_message())["args"] == (0,)
+
+
 def test_every_long_job_is_known():
     assert {kind.function for kind in leases.list_job_models()} > settings.LONG_JOBS
 

@@ -158,5 +158,5 @@ def test_an_upload_beyond_the_sites_budget_is_refused(settings, alice, nli):
 
 
 def test_the_connections_that_a_machine_may_hold():
-    assert count_connections_needed(web=1, live_calls=8, queue=2) == 32
-    assert count_connections_needed(web=4, live_calls=8, queue=2) == 107
+    assert count_connections_needed(web=1, live_calls=8, queue=2) == 33
+    assert count_connections_needed(web=4, live_calls=8, queue=2) == 108

@@ -152,10 +152,10 @@ def count_connections_needed(*, web: int, live_calls: int, queue: int) -> int:
 
     web: the number of web processes. Each has twice `live_calls` threads for pages, `live_calls`
     threads for calls to models, and one that renews attempts. queue: the number of workers; the
-    sweeper and the scheduler add two. The model server and two commands also connect. Each thread
-    keeps one connection.
+    sweeper, the scheduler and the process for short jobs add three. The model server and two
+    commands also connect. Each thread keeps one connection.
     """
-    return web * (3 * live_calls + 1) + queue + 2 + 1 + 2
+    return web * (3 * live_calls + 1) + queue + 3 + 1 + 2
 
 
 def check_stored_models() -> Finding:

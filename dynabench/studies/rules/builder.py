@@ -54,7 +54,7 @@ OUTCOMES = {
             "time",
             # Translators: an outcome of a study: how long people need
             gettext_noop("Time per case"),
-            gettext_noop("Seconds from reading a case to the answer. The mean is the median."),
+            gettext_noop("Seconds from reading a case to the answer. Enter the median."),
             mean=90,
             sd=0.6,
         ),

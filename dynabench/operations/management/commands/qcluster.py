@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -51,7 +52,9 @@ class Command(BaseCommand):
         processes: dict[str, Callable[[], None]] = {
             f"worker {n}": answer_messages for n in worker_numbers
         }
-        # A process of its own, so that no long job keeps it waiting.
+        # Processes of their own, so that no long job keeps them waiting: an evaluation may last an
+        # hour, while somebody looks at a page for the result of a job of seconds.
+        processes["short"] = answer_short_messages
         processes["minutely"] = run_scheduled_jobs
         processes |= {f"practice {n}": serve_practice for n in practice_numbers}
         supervise_processes({"sweeper": sweep_often} | processes, GRACE_SECONDS)
@@ -68,12 +71,17 @@ def is_migrated() -> bool:
     return schema is not None and schema.state == "ok"
 
 
+def answer_short_messages() -> None:
+    """Answer the messages for short jobs, also while long jobs occupy all workers."""
+    answer_messages(partial(queue.take_message, queue.SHORT_QUEUE))
+
+
 def serve_practice() -> None:
     """Answer the messages for practice models, and record that this machine serves them."""
 
     def take_practice_message() -> str | None:
         record_this_host()
-        return queue.take_message(is_practice=True)
+        return queue.take_message(queue.PRACTICE_QUEUE)
 
     answer_messages(take_practice_message)
 
