@@ -13,6 +13,7 @@ urlpatterns = [
     path("<slug:slug>/state/", own_views.change_state, name="state"),
     path("<slug:slug>/power/", own_views.simulate_power, name="power"),
     path("<slug:slug>/pilot/", own_views.change_pilot, name="pilot"),
+    path("<slug:slug>/approval/", own_views.ask_for_approval, name="approval"),
     path("<slug:slug>/open/", own_views.open_to_people, name="open"),
     path("<slug:slug>/report.json", own_views.download_report, name="report"),
     path("<slug:slug>/bundle.zip", own_views.download_bundle, name="bundle"),

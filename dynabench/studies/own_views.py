@@ -31,7 +31,11 @@ from dynabench.studies.selectors import (
     list_free_campaigns,
     list_task_studies,
 )
-from dynabench.studies.setup_services import open_study
+from dynabench.studies.setup_services import (
+    list_unapproved_tasks,
+    open_study,
+    request_study_approval,
+)
 from tasks.access import ALL_KINDS, find_task, require_permission
 from tasks.models import Task
 from tasks.permissions import can_make_tasks, can_own, can_read
@@ -130,7 +134,9 @@ def _render_study(request: HttpRequest, own_study: Study, open_form: OpenStudyFo
     person, plan = get_person(request), own_study.plan
     values: dict[str, Any] = {"task": own_study.task, "study": own_study, "plan": plan}
     values["simulation"] = find_simulation(own_study.plan_text)
-    values["open_form"] = open_form if _can_be_opened(own_study) else None
+    if _can_be_opened(own_study):
+        values["open_form"] = open_form
+        values["unapproved_tasks"] = list_unapproved_tasks(own_study)
     values["draft"] = person.study_drafts.filter(study=own_study).first()
     values["rehearsed"] = Study.objects.filter(pilot__rehearsal=own_study).first()
     values["pilot"] = pilot = Pilot.objects.filter(study=own_study).first()
@@ -181,6 +187,16 @@ def change_pilot(request: HttpRequest, code: str, slug: str) -> HttpResponse:
         change = start_pilot if action == "start" else delete_pilot
         change(study=own_study, actor=get_person(request))
     return redirect(reverse("own-studies:study", args=[code, own_study.code]) + "#pilot")
+
+
+@require_POST
+def ask_for_approval(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Request the approval of all tasks of a study at once."""
+    own_study = _find_study(request, code, slug)
+    with show_as_message(request):
+        request_study_approval(study=own_study, actor=get_person(request))
+        messages.success(request, _("Approval requested. We'll email you the decision."))
+    return redirect(reverse("own-studies:study", args=[code, own_study.code]) + "#open")
 
 
 @require_POST

@@ -4,7 +4,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
-from core.errors import Invalid
+from core.errors import Invalid, Refused
 from dynabench.campaigns.services import make_campaign, set_campaign_state
 from dynabench.studies.models import Study
 from dynabench.studies.rules.model_alone import KEY, read_key
@@ -19,8 +19,10 @@ from dynabench.studies.services import (
 from tasks.config.parsing import dump_yaml
 from tasks.contexts.files import Summary, summarise_file
 from tasks.contexts.services import import_contexts
+from tasks.making.proposal_services import request_approval
 from tasks.making.services import make_own_task
-from tasks.models import Round, Task
+from tasks.models import Round, Task, TaskProposal
+from tasks.permissions import needs_approval
 from tasks.rounds.opening_services import request_round_state
 from tasks.rounds.services import add_target_to_planned_round, change_round
 from tasks.targets.services import add_target
@@ -141,11 +143,14 @@ def open_study(*, study: Study, actor: User, ethics_name: str) -> None:
     """Open the rounds of all arms, freeze the plan, and open the campaigns.
 
     ethics_name: who stands for the ethics statement. Calls the models first, so use it outside
-    transactions. What was opened stays open if a later step is refused; call it again then. Raises
-    Refused, Invalid, RoundError.
+    transactions. What was opened stays open if a later step is refused; call it again then. Nothing
+    is opened or frozen while a task waits for approval. Raises Refused, Invalid, RoundError.
     """
     plan = study.plan
     codes = [get_campaign_slug(plan, arm) for arm in plan.arms]
+    if list_unapproved_tasks(study):
+        message = _("Administrators must approve the study first. Request approval.")
+        raise Refused(message, code="approval")
     for round in Round.objects.filter(task__code__in=codes).select_related("task"):
         if round.state in (Round.State.DRAFT, Round.State.READY):
             request_round_state(round=round, state=Round.State.OPEN, actor=actor)
@@ -158,3 +163,26 @@ def open_study(*, study: Study, actor: User, ethics_name: str) -> None:
             set_campaign_state(
                 campaign=arm.campaign, actor=actor, state="open", ethics_name=ethics_name
             )
+
+
+def list_unapproved_tasks(study: Study) -> list[Task]:
+    """Return the tasks of the arms that administrators must approve first. One query."""
+    plan = study.plan
+    codes = [get_campaign_slug(plan, arm) for arm in plan.arms]
+    tasks = Task.objects.filter(code__in=codes).select_related("proposal").order_by("code")
+    return [task for task in tasks if needs_approval(task)]
+
+
+@transaction.atomic
+def request_study_approval(*, study: Study, actor: User) -> None:
+    """Ask administrators to approve the tasks of all arms that don't wait for it yet.
+
+    The tasks stay hidden, because people come by the study's link. Takes the locks of
+    `request_approval` for each task. Raises Refused, Invalid.
+    """
+    plan = study.plan
+    people = _("%(n)d people by the link of a study") % {"n": plan.size.people}
+    for task in list_unapproved_tasks(study):
+        proposal = getattr(task, "proposal", None)
+        if proposal is None or proposal.state != TaskProposal.State.WAITING:
+            request_approval(task=task, actor=actor, goal=plan.question, people=people, show=False)

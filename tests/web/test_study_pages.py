@@ -11,7 +11,8 @@ from dynabench.studies import pilot_services, power_services
 from dynabench.studies.models import Pilot, PlanSimulation, Study, StudyDraft, StudyDraw
 from dynabench.studies.rules.builder import TEMPLATES
 from dynabench.studies.services import get_campaign_slug
-from tasks.models import Task, TaskMember
+from tasks.making.proposal_services import decide_proposal
+from tasks.models import Round, Task, TaskMember, TaskProposal
 from tests.support.factories import UserFactory
 from tests.support.study_drafts import begin, send, work_off, write_case_file
 
@@ -124,6 +125,30 @@ def test_a_pilot_needs_no_approval_and_gives_none(owner, settings):
     assert set(Task.objects.values_list("is_unapproved", "is_visible")) == {(True, False)}
     assert client.post(f"{url}open/", {"ethics_name": "Dr Ito"}).status_code in (409, 422)
     assert not Campaign.objects.filter(state="open").exists()
+
+
+def test_a_study_is_approved_before_anything_of_it_freezes(owner, settings):
+    settings.NEW_TASKS = "approval"
+    client = sign_in(owner)
+    study, url = create(client)
+    page = client.post(f"{url}open/", {"ethics_name": "Dr Ito"})
+    assert page.status_code == 422
+    study.refresh_from_db()
+    assert (study.state, study.plan_hash) == ("draft", "")
+    assert set(Round.objects.values_list("state", flat=True)) == {"draft"}
+    # One click asks for all arms; a second one asks nobody twice.
+    for _ in range(2):
+        client.post(f"{url}approval/")
+    proposals = TaskProposal.objects.all()
+    assert {(p.task.code, p.state, p.show) for p in proposals} == {
+        (get_campaign_slug(study.plan, arm), "waiting", False) for arm in study.plan.arms
+    }
+    assert "open-study" not in client.get(url).text
+    admin = UserFactory(is_superuser=True)
+    for proposal in proposals:
+        decide_proposal(proposal=proposal, actor=admin, approve=True, reason="")
+    assert client.post(f"{url}open/", {"ethics_name": "Dr Ito"}).status_code == 302
+    assert set(Campaign.objects.values_list("state", flat=True)) == {"open"}
 
 
 def test_a_killed_pilot_goes_on_with_the_people_who_are_missing(owner, monkeypatch):
