@@ -197,9 +197,16 @@ def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
     monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path)
     settings.NEW_TASKS = "everybody"
     confirm_address(alice)
-    for path in ("/new/", "/new/study/", "/new/template/toxicity/"):
+    for path in ("/new/", "/new/study/"):
         visit(page, path)
         audit(page)
+    page.get_by_role("button", name="Use this design").first.click()
+    audit(page)
+    page.locator("#create-study").click()
+    expect(page.locator(".error-summary")).to_be_focused()
+    audit(page)
+    visit(page, "/new/template/toxicity/")
+    audit(page)
     page.get_by_role("button", name="Create task").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
