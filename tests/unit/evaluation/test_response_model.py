@@ -42,6 +42,28 @@ def test_parameters_are_recovered_with_honest_errors():
     assert 0.9 < np.mean(np.abs(errors) < 1.96 * deviations[known]) < 0.99
 
 
+# Section 6 of the Law School Admission Test: 1,000 people, five items (Bock and Lieberman 1970).
+# How many people gave each pattern of answers, from 00000 to 11111; 1 is right.
+LSAT_COUNTS = (
+    *(3, 6, 2, 11, 1, 1, 3, 4, 1, 8, 0, 16, 0, 3, 2, 15),
+    *(10, 29, 14, 81, 3, 28, 15, 80, 16, 56, 21, 173, 11, 61, 28, 298),
+)
+# Maximum marginal likelihood by R's package ltm (Rizopoulos 2006, Journal of Statistical Software).
+LSAT_DISCRIMINATIONS = (0.825, 0.723, 0.890, 0.689, 0.657)
+LSAT_DIFFICULTIES = (-3.360, -1.370, -0.280, -1.866, -3.124)
+
+
+def test_published_estimates_are_reproduced():
+    """Five items tell little of a person, so priors and quadrature are put to a hard test."""
+    patterns = [[digit == "1" for digit in f"{number:05b}"] for number in range(32)]
+    is_right = np.repeat(np.array(patterns), LSAT_COUNTS, axis=0)
+    items = fit_items(is_right, np.ones_like(is_right))
+    # Within a quarter of the published standard errors of 0.19 to 0.26.
+    assert np.abs(items.discriminations - LSAT_DISCRIMINATIONS).max() < 0.06
+    difficulties, _errors = items.compute_difficulties()
+    assert np.abs(difficulties - LSAT_DIFFICULTIES).max() < 0.2
+
+
 def test_planted_wrong_labels_are_flagged_and_hardly_anything_else():
     _, _, _, is_right = simulate(150, 500, wrong_labels=20)
     flagged = fit_items(is_right, np.ones_like(is_right)).flag_negative()
