@@ -26,6 +26,7 @@ from evaluation.models import (
 from evaluation.runs.execute import execute_run
 from evaluation.runs.handed import discard_handed_answers
 from evaluation.runs.item_services import refresh_item_properties
+from evaluation.runs.leak_services import store_leak_trials
 from evaluation.runs.services import (
     claim_next_run,
     end_overdue_runs,
@@ -98,8 +99,9 @@ def evaluate_in_turn() -> None:
     if run := do_claimed_job(claim_next_run(), execute_run):
         discard_handed_answers(run)  # the answers of its own worker are no longer needed
         wake_suite_runs(run)  # perturbed runs waited for this one, with which they are compared
-        # Last, because both read the answers of many models.
+        # Last, because all three read the answers of many models.
         store_near_copies(run)
+        store_leak_trials(run)
         refresh_item_properties(run.version)
 
 

@@ -19,6 +19,7 @@ from dynabench.manage.access import build_attention_values, find_owned_round, fi
 from dynabench.manage.forecast import forecast_next_round
 from dynabench.manage.round_cards import State, build_round_cards, describe_closing
 from evaluation.dataset_releases.tools import select_tools
+from evaluation.models import EvaluationSet
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_oversee, can_own, can_read
 from tasks.rounds.forms import ReplacementForm, RoundPageForm
@@ -27,6 +28,7 @@ from tasks.rounds.opening_services import cancel_opening, request_round_state
 from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.states import close_round_if_due
 from tasks.rounds.steps import build_step, find_state
+from tasks.selectors import find_opened_rounds
 
 TEMPLATE_NAME = "own/rounds.html"
 STATE_MESSAGES: dict[str, str] = {
@@ -56,9 +58,21 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
     # Who judges blind reads no rates. Tasks with rows to judge have no catch rate.
     if values["cards"] and can_read(request.user, task) and not task.config.has_rows_to_judge:
         values["next_round"] = forecast_next_round(task)
+        values["meters"] = _build_meters(task)
     # What members see depends on their role; the numbers do not.
     values |= _list_rights(request, task) | build_attention_values(request, task)
     return render(request, TEMPLATE_NAME, values)
+
+
+def _build_meters(task: Task) -> list[Any]:
+    """Return how worn out each round is (`leaderboard.rounds.worn.WornMeter`)."""
+    # A task without test sets has nothing to show, and its page needs no numpy.
+    if not EvaluationSet.objects.filter(round__task=task).exists():
+        return []
+    from leaderboard.board.matrix import read_matrix
+    from leaderboard.rounds.worn import build_worn_meters
+
+    return build_worn_meters(read_matrix(task), find_opened_rounds([task]))
 
 
 def _list_rights(request: HttpRequest, task: Task) -> dict[str, bool]:

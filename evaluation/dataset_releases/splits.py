@@ -21,6 +21,8 @@ HELD_SPLIT = "held"
 """The split of verified rows that are published later. Until then, models are evaluated on them."""
 LABEL_QUOTA_DIVISOR = 3
 """To balance labels, a split takes at most one in this many of a label's rows."""
+HELD_FIRST_CHANCE = 0.5
+"""How often held chooses its authors before test, so that neither gets easier rows on average."""
 MAX_WASTE_SHARE = 0.5
 """To balance labels, authors who would lose this share (0-1) of verified rows are not taken."""
 AUTHOR, SIZE = "author", "size"
@@ -122,13 +124,10 @@ def make_plan(counts: RowCounts, requested_sizes: SplitSizes, *, seed: int) -> S
     """Assign whole authors to test, dev and held so that these reach their size and label balance.
 
     Authors whose verified rows all fit are taken first, in random order. Rows of the last authors
-    that do not fit are left out. Size takes precedence over balance.
+    that do not fit are left out. Size takes precedence over balance. Whether test or held chooses
+    first is drawn from the seed, too.
     """
-    chooser = _AuthorChooser(counts.verified, seed)
-    # In this order, because the first one chooses among the most authors.
-    labels = {TEST: chooser.choose_rows(TEST, requested_sizes.test)}
-    labels[DEV] = chooser.choose_rows(DEV, requested_sizes.dev)
-    labels[HELD_SPLIT] = chooser.choose_rows(HELD_SPLIT, requested_sizes.held)
+    chooser, labels = _choose_authors(counts, requested_sizes, seed)
     offered_rows = _sum_counts(chain(chooser.unassigned_rows.values(), [chooser.anonymous_rows]))
     for author, rows in counts.others.items():
         if author not in chooser.split_by_author:
@@ -150,6 +149,24 @@ def make_plan(counts: RowCounts, requested_sizes: SplitSizes, *, seed: int) -> S
     for label, row_count in offered_rows.items():
         train[label] = {TRAIN: labels[TRAIN][label], None: row_count - labels[TRAIN][label]}
     return SplitPlan(chooser.split_by_author, cells, train, labels)
+
+
+def _choose_authors(
+    counts: RowCounts, sizes: SplitSizes, seed: int
+) -> tuple["_AuthorChooser", dict[str, RowsByLabel]]:
+    """Choose the authors of test, dev and held; return the chooser, and the rows by label."""
+    orders = [(TEST, DEV, HELD_SPLIT)]
+    # The first split gets more authors with few rows. If it were always test, its rows would not
+    # be comparable with those held back, whatever the seed.
+    if sizes.held and random.Random(f"{seed} halves").random() < HELD_FIRST_CHANCE:
+        orders.insert(0, (HELD_SPLIT, DEV, TEST))
+    for order in orders:
+        chooser = _AuthorChooser(counts.verified, seed)
+        labels = {split: chooser.choose_rows(split, getattr(sizes, split)) for split in order}
+        # Test and dev were promised their size, and what is held back takes what is left.
+        if labels[TEST].total() == sizes.test and labels[DEV].total() == sizes.dev:
+            break
+    return chooser, labels
 
 
 class _AuthorChooser:

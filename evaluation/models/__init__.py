@@ -13,6 +13,7 @@ from evaluation.models.datasets import (
 from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
 from evaluation.models.item_properties import ItemFit, ItemProperty
 from evaluation.models.jobs import Job
+from evaluation.models.leak_trials import LeakTrial
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
 from evaluation.models.near_copies import NearCopy
 from evaluation.models.own_workers import HandedAnswers, OwnWorker, SecondOpinion
@@ -38,6 +39,7 @@ __all__ = [
     "ItemFit",
     "ItemProperty",
     "Job",
+    "LeakTrial",
     "LlmJudge",
     "LlmScore",
     "LlmVerdict",

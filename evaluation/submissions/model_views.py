@@ -131,6 +131,7 @@ def _make_result_values(
         "hidden": len(all_versions - visible_versions),
         "wrong": inspectable_ids,
         "near_copies": find_model_near_copies(visible_runs, viewer),
+        "leak_trials": _find_leak_trials(submission, viewer),
         "llm_scores": _find_llm_scores(submission, visible_runs, is_exact),
         "failures": partial(
             _make_failure_values, [run for run in visible_runs if run.pk in inspectable_ids]
@@ -149,6 +150,16 @@ def _find_llm_scores(
     if not submission.task.config.has_free_answers:
         return []
     return find_judge_scores([run for run in runs if is_exact or not run.version.is_sealed])
+
+
+def _find_leak_trials(submission: Submission, viewer: Viewer) -> list[Any]:
+    """Return the model's trials of leaks as the viewer may see them."""
+    # Few models have any, and the others' pages need no numpy.
+    if not submission.leak_trials.exists():
+        return []
+    from evaluation.runs.leak_trials import find_shown_trials
+
+    return find_shown_trials([submission.pk], is_exact=viewer.is_task_owner)
 
 
 def _make_failure_values(runs: list[EvaluationRun]) -> Mapping[str, Any]:

@@ -71,11 +71,13 @@ class Disclosure:
     """The information that each shown result on a set discloses: one rounded score per metric.
 
     side_runs: the number of perturbed runs whose outcome and time may also disclose something.
+    has_trial: whether a trial of leaks is shown beside the result (`LeakEstimate.round_to`).
     """
 
     size: int  # examples
     metrics: Sequence[str]
     side_runs: int = 0
+    has_trial: bool = False
 
     @property
     def bits(self) -> float:
@@ -89,6 +91,9 @@ class Disclosure:
             steps_of_metric = 2 * steps if name in SIGNED_METRICS else steps
             # One more value than steps, and one for a score that could not be computed.
             total += log2(steps_of_metric + 2)
+        # The difference goes from -1 to 1, its error from 0 to 1 in quarters of steps.
+        if self.has_trial:
+            total += log2(2 * steps + 2) + log2(4 * steps + 2)
         return total
 
     @property

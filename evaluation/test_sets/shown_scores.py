@@ -21,7 +21,14 @@ from django.db.models import Q, QuerySet
 from core.accounts.models import CountedPerson, User
 from evaluation.contract import Number, Outcome
 from evaluation.kinds import TARGET_KIND
-from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSet,
+    EvaluationSetVersion,
+    Score,
+    Submission,
+    Team,
+)
 from evaluation.scoring.worst import (
     CONSISTENCY,
     GROUP_GAP,
@@ -56,11 +63,12 @@ def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
         + list(config.metrics.also)
         + [AXIS_METRICS[delta] for delta in deltas]
     )
+    has_trial = version.evaluation_set.source == EvaluationSet.Source.HELD
     if config.get_component(config.answer_field).type != "span":
-        return Disclosure(version.size, tuple(metrics))
+        return Disclosure(version.size, tuple(metrics), has_trial=has_trial)
     # Perturbations keep the answers that are marked in a text. The words that stay, and so how
     # consistently a model answers, reveal a little about the answers: each suite costs bits.
-    return Disclosure(version.size, (*metrics, *deltas), side_runs=len(deltas))
+    return Disclosure(version.size, (*metrics, *deltas), side_runs=len(deltas), has_trial=has_trial)
 
 
 def find_sealed_versions(task: Task) -> set[int]:

@@ -1,5 +1,6 @@
 """Leaderboards of models, and of models by round."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -18,12 +19,13 @@ from leaderboard.api.schemas import CurrentBoard, RoundsMatrix, TrainingDates
 from leaderboard.board.query import BoardRequest
 from leaderboard.ranking.weights import METRIC_PREFIX, SET_PREFIX
 from tasks.access import find_task
-from tasks.models import Task
+from tasks.models import Round, Task
 from tasks.selectors import find_opened_rounds
 from validation.statistics.cache import get_all_numbers
 
 if TYPE_CHECKING:  # because it loads numpy
     from leaderboard.board.matrix import Matrix
+    from leaderboard.rounds.worn import WornMeter
 
 
 class LeaderboardView(APIView):
@@ -103,16 +105,25 @@ class RoundsMatrixView(APIView):
         task = find_task(request, code)
         matrix, opened_rounds = read_requested_matrix(request, task), find_opened_rounds([task])
         numbers = get_all_numbers(opened_rounds)
+        meters = _build_meters(matrix, opened_rounds)
 
         def build_body() -> dict[str, Any]:
             from leaderboard.rounds.matrix import build_rounds, build_rounds_body
 
             table = build_rounds_body(matrix, build_rounds(matrix, opened_rounds, numbers))
+            worn = [meter.build_json() for meter in meters]
             # Numbers of large rounds are counted in the background.
-            return {**table, "is_counting": len(numbers) < len(opened_rounds)}
+            return {**table, "worn": worn, "is_counting": len(numbers) < len(opened_rounds)}
 
         states = [(round.number, round.state) for round in opened_rounds]
         people = [(pk, counted.numbers) for pk, counted in sorted(numbers.items())]
         return respond_with_version(
-            request, compute_version(task, matrix, states, people), build_body
+            request, compute_version(task, matrix, states, people, meters), build_body
         )
+
+
+def _build_meters(matrix: "Matrix", rounds: Sequence[Round]) -> "list[WornMeter]":
+    """Return how worn out the rounds are."""
+    from leaderboard.rounds.worn import build_worn_meters
+
+    return build_worn_meters(matrix, rounds)

@@ -420,6 +420,28 @@ class RoundLine(ComparedModel):
     newest_minus_oldest = Interval(allow_null=True)
 
 
+class WornOut(Shape):
+    """Since when a round has not told models apart, with a 95% interval."""
+
+    # Spelled out, because the module of `WornState` loads numpy.
+    state = serializers.ChoiceField(["too_few", "not_yet", "worn"])
+    day = serializers.DateField(allow_null=True, help_text="null: not worn out, or not known.")
+    low = serializers.DateField(allow_null=True)
+    high = serializers.DateField(allow_null=True)
+    models = serializers.IntegerField(help_text="Models that have come since that day.")
+
+
+class WornRound(Shape):
+    """How worn out a round is. Values are null with too little data."""
+
+    round = serializers.IntegerField(help_text="Its number.")
+    margin = Interval(help_text="People's accuracy - models' accuracy - ambiguity, in points.")
+    margin_n = serializers.IntegerField(help_text="Examples behind the margin.")
+    telling = Interval(help_text="Examples that still tell models apart, in percent.")
+    item_n = serializers.IntegerField(help_text="Examples behind `telling`.")
+    worn_out = WornOut()
+
+
 class RoundsMatrix(Shape):
     """The results of every model on every round."""
 
@@ -431,6 +453,7 @@ class RoundsMatrix(Shape):
     verdict = serializers.CharField()
     rounds = RoundColumn(many=True)
     models = RoundLine(many=True)
+    worn = WornRound(many=True)
 
 
 class DatedSide(Shape):
@@ -478,6 +501,36 @@ class HeldBackModel(Shape):
     difference = DatedDifference()
 
 
+class LeakTrialBody(Shape):
+    """A model that arrived after a release, on its released and its held-back rows, in points.
+
+    null: one of the halves has too few rows or authors.
+    """
+
+    id = serializers.UUIDField()
+    model = serializers.CharField()
+    round = serializers.IntegerField(help_text="Its number.")
+    released_n = serializers.IntegerField(help_text="Examples.")
+    held_n = serializers.IntegerField(help_text="Examples.")
+    released_authors = serializers.IntegerField()
+    held_authors = serializers.IntegerField()
+    earlier_models = serializers.IntegerField(
+        help_text="Models from before the release, whose answers say how hard each example is."
+    )
+    difference = DatedDifference()
+    p_value = serializers.FloatField(allow_null=True, help_text="One-sided.")
+    p_corrected = serializers.FloatField(
+        allow_null=True, help_text="For all trials of this answer (Holm)."
+    )
+    is_found = serializers.BooleanField(help_text="Whether the corrected p-value is at most 0.05.")
+    largest_leak = serializers.FloatField(
+        allow_null=True, help_text="Larger leaks can be excluded."
+    )
+    smallest_leak = serializers.FloatField(
+        allow_null=True, help_text="A trial of this size finds such a leak in 80% of the cases."
+    )
+
+
 class TrainingDates(Shape):
     """The models' results before and after their training dates, and on held-back rows."""
 
@@ -485,6 +538,7 @@ class TrainingDates(Shape):
     metric = serializers.CharField(help_text="Empty: no metric is an accuracy.")
     models = DatedModel(many=True)
     held_back = HeldBackModel(many=True)
+    leak_trials = LeakTrialBody(many=True)
 
 
 class PersonLine(Shape):

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from core.files.tables import build_csv_text
+from evaluation.runs.leak_trials import ShownTrial, find_shown_trials, iterate_csv_rows
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import BoardModel, Matrix
 from leaderboard.rounds import training_dates
@@ -85,7 +87,23 @@ def build_training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[s
         matrix, training_dates.build_dated_models(matrix, rounds)
     )
     lines = list(_iter_json_lines(build_held_back_lines(matrix)))
-    return {**dated_body, "held_back": lines}
+    trials = [{"model": name, **shown.build_json()} for name, shown in find_named_trials(matrix)]
+    return {**dated_body, "held_back": lines, "leak_trials": trials}
+
+
+def find_named_trials(matrix: Matrix) -> list[tuple[str, ShownTrial]]:
+    """Return the trials of leaks of a board's models with their names, by name and round.
+
+    They are listed together, so their p-values are corrected together. One query.
+    """
+    names = {model.id: model.name for model in matrix.models}
+    trials = [(names[shown.trial.submission_id], shown) for shown in find_shown_trials(list(names))]
+    return sorted(trials, key=lambda pair: (pair[0], pair[1].trial.round.number))
+
+
+def write_trials_csv(trials: Sequence[tuple[str, ShownTrial]]) -> str:
+    """Return CSV with a row for each trial, in points."""
+    return build_csv_text(list(iterate_csv_rows(trials)))
 
 
 def _iter_json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ different examples. It loads numpy (see `leaderboard.board.matrix`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from django.db.models import prefetch_related_objects
@@ -25,6 +25,9 @@ from leaderboard.rounds.progress import Progress, RoundStep, compare_rounds
 from tasks.models import Round
 from validation.rates.rates import Rate, compute_newcombe_interval
 from validation.templatetags.numbers import HEADLINE_AUTHORS, HEADLINE_DECIDED
+
+if TYPE_CHECKING:  # because it imports this module
+    from leaderboard.rounds.worn import WornMeter
 
 PEOPLE_METRICS = ("accuracy",)
 """Metrics that can be compared with the agreement of people: both are shares of correct labels."""
@@ -398,8 +401,10 @@ def _build_line_body(line: ModelLine) -> dict[str, Any]:
     }
 
 
-def write_rounds_csv(rounds: Rounds) -> str:
+def write_rounds_csv(rounds: Rounds, meters: "Sequence[WornMeter]" = ()) -> str:
     """Return CSV with a row for each round and model, and rows for people and the differences.
+
+    meters: how worn out the rounds are; each adds three rows, the last one with dates.
 
     Values that were not measured are empty.
     """
@@ -423,4 +428,7 @@ def write_rounds_csv(rounds: Rounds) -> str:
             marks = [int(round_cell.in_the_loop), column.early_note]
             about_round = [column.number, column.set_words]
             rows.append([*about_model, *about_round, *round_cell.cell, *marks])
+    for meter in meters:
+        for kind, values in meter.csv_values.items():
+            rows.append([kind, "", "", meter.round, "", *values, "", ""])
     return build_csv_text(rows)

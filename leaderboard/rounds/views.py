@@ -32,6 +32,7 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
     from leaderboard.board.matrix import read_matrix
     from leaderboard.rounds.figures import build_round_figures
     from leaderboard.rounds.matrix import build_rounds
+    from leaderboard.rounds.worn import build_worn_meters
 
     task = find_task(request, code)
     if "format" in request.GET:
@@ -44,6 +45,7 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "matrix": matrix,
         "found": table,
+        "meters": build_worn_meters(matrix, opened_rounds),
         "page": list_page(request, table.lines, size=PAGE_ROWS),
         "figures": build_round_figures(table, matrix.main, get_today()),
         "files": reverse("leaderboard:rounds-chart", args=[code, "x", "svg"]).removesuffix("x.svg"),
@@ -89,7 +91,7 @@ def download_rounds_chart(request: HttpRequest, code: str, name: str, format: st
 def show_training_dates(request: HttpRequest, code: str) -> HttpResponse:
     """Show each model's accuracy before and after its training date, and on held-back rows.
 
-    With `format`, return JSON instead.
+    With `format`, return JSON, or the trials of leaks as CSV instead.
     """
     from leaderboard.board.matrix import read_matrix
     from leaderboard.rounds import held_back
@@ -98,10 +100,14 @@ def show_training_dates(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code)
     matrix = read_matrix(task)
     opened_rounds = find_opened_rounds([task])
+    if request.GET.get("format") == "csv":
+        text = held_back.write_trials_csv(held_back.find_named_trials(matrix))
+        return respond_with_attachment(text, f"{task.code}-leaks.csv", "text/csv")
     if "format" in request.GET:
         return JsonResponse(held_back.build_training_dates_body(matrix, opened_rounds))
     values = {
         "task": task,
+        "trials": held_back.find_named_trials(matrix),
         "metric": dates.find_share_metric(matrix),
         "lines": dates.build_dated_models(matrix, opened_rounds),
         "held": held_back.build_held_back_lines(matrix),
@@ -116,6 +122,7 @@ def _build_file_response(task: Task, format: str) -> HttpResponse:
     """
     from leaderboard.board.matrix import read_matrix
     from leaderboard.rounds.matrix import build_rounds, build_rounds_body, write_rounds_csv
+    from leaderboard.rounds.worn import build_worn_meters
 
     if format not in ("csv", "json"):
         text = _("Unknown format %(format)r. Use csv or json.") % {"format": format[:20]}
@@ -130,6 +137,10 @@ def _build_file_response(task: Task, format: str) -> HttpResponse:
         return answer
     matrix = read_matrix(task)
     table = build_rounds(matrix, opened_rounds, numbers)
+    meters = build_worn_meters(matrix, opened_rounds)
     if format == "json":
-        return JsonResponse(build_rounds_body(matrix, table))
-    return respond_with_attachment(write_rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")
+        worn = [meter.build_json() for meter in meters]
+        return JsonResponse({**build_rounds_body(matrix, table), "worn": worn})
+    return respond_with_attachment(
+        write_rounds_csv(table, meters), f"{task.code}-rounds.csv", "text/csv"
+    )

@@ -176,3 +176,24 @@ def test_what_a_plan_leaves_out_is_counted_by_reason():
     assert (counts.total, plan.sizes) == (9, SplitSizes(2, 0, 2))
     # One author is the test split's, with one row too many; of the others' six train takes two.
     assert plan.count_left_out(counts) == {"author": 1, "size": 4}
+
+
+def test_an_author_is_as_often_held_back_as_released_however_many_rows_they_wrote():
+    rows_of = {author: (2, 9, 30)[author % 3] for author in range(24)}
+    counts = RowCounts()
+    for author, n in rows_of.items():
+        counts.add(author, "neutral", True, n)
+    often = Counter()
+    for seed in range(600):
+        plan = make_plan(counts, SplitSizes(None, 0, 60, 60), seed=seed)
+        often.update((rows_of[author], split) for author, split in plan.split_by_author.items())
+    for n in (2, 9, 30):
+        test, held = often[n, TEST], often[n, HELD_SPLIT]
+        # Five standard errors of a fair coin.
+        assert abs(test - held) < 5 * (test + held) ** 0.5
+
+
+def test_test_gets_its_size_before_anything_is_held_back():
+    for seed in range(6):
+        plan, _ = dealt([(1, "neutral", True)] * 10, SplitSizes(None, 0, 5, 5), seed)
+        assert (plan.sizes.test, plan.sizes.held) == (5, 0)
