@@ -297,6 +297,15 @@ def take_back_turn(*, assignment: Assignment, turn: int, keeps_text: bool) -> No
         conversation.save(update_fields=["turns", "said", "failure", "asked_at"])
 
 
+def restart_conversation(*, assignment: Assignment) -> None:
+    """Forget a conversation, so that the next turn begins another one, with another secret.
+
+    A late answer to it is dropped. Takes no lock: a turn that is sent at this moment has no
+    conversation to be stored in.
+    """
+    Conversation.objects.filter(assignment=assignment).delete()
+
+
 def save_unsent_turn(*, assignment: Assignment, text: str) -> None:
     """Save the text that the person has typed but not sent, up to 10,000 characters.
 

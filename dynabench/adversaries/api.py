@@ -67,6 +67,11 @@ class AdversaryTrySerializer(serializers.ModelSerializer[AdversaryTry]):
     outputs = serializers.ListField(
         child=serializers.DictField(), help_text="Of each model: `model`, `output`, `prob`."
     )
+    previous: Any = serializers.IntegerField(
+        source="previous_id",
+        allow_null=True,
+        help_text="The try of the turn before, in a conversation. null: there is none.",
+    )
     example = serializers.UUIDField(
         source="example.uuid",
         default=None,
@@ -80,6 +85,7 @@ class AdversaryTrySerializer(serializers.ModelSerializer[AdversaryTry]):
             "outputs",
             "is_fooled",
             "chance",
+            "previous",
             "example",
             "asked_at",
         )
@@ -155,7 +161,8 @@ def read_options(task: Task, kind_name: str, sent_options: dict[str, Any]) -> di
     kind = KINDS.get(kind_name)
     if kind is None:
         raise Invalid("Choose one of the kinds: " + ", ".join(sorted(KINDS)), field="kind")
-    defaults = {setting.name: setting.default for setting in kind.settings}
+    settings = kind.list_settings(is_talk=task.config.talk is not None)
+    defaults = {setting.name: setting.default for setting in settings}
     if unknown_names := sorted(sent_options.keys() - defaults.keys()):
         raise Invalid(f"The kind has no setting {unknown_names[0]}.", field="options")
     form = OptionsForm(kind, task, defaults | sent_options)

@@ -22,6 +22,7 @@ from dynabench.adversaries.board_measures import (
 from dynabench.adversaries.kinds.base import list_kinds
 from dynabench.adversaries.models import Adversary, AdversaryRun, AdversaryTry
 from tasks.arms import DRAFTS, HELPED, PEOPLE
+from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from validation.decisions.counted import (
     JUDGED_EXAMPLE_STATES,
@@ -112,11 +113,14 @@ def build_board(task: Task) -> list[BoardRow]:
         .annotate(Count("pk"))
     ):
         counts[find_code(author, is_program, arm, suggestion, codes)] += number
-    # A program may first measure a text and then offer it, so all of its tries count.
+    # A program may first measure a text and then offer it, so all of its tries count. Of a
+    # conversation only the first turn counts, because people's conversations are one try, too.
     program_kinds = [kind.name for kind in list_kinds() if kind.is_program]
     could_be_offered = Q(is_offered=True) | Q(adversary__kind__in=program_kinds)
     tries = dict(
-        AdversaryTry.objects.filter(could_be_offered, adversary__task=task, is_fooled__isnull=False)
+        AdversaryTry.objects.filter(
+            could_be_offered, adversary__task=task, is_fooled__isnull=False, previous=None
+        )
         .order_by()
         .values_list("adversary")
         .annotate(Count("pk"))
@@ -136,10 +140,11 @@ def build_board(task: Task) -> list[BoardRow]:
     rows.sort(key=lambda row: (-row.catches, row.calls))
     if not rows:
         return []
-    return rows + _build_people_rows(examples, counts, fooled_examples, all_words)
+    return rows + _build_people_rows(task.config, examples, counts, fooled_examples, all_words)
 
 
 def _build_people_rows(
+    config: TaskConfig,
     examples: QuerySet[Example],
     counts: Mapping[str, int],
     fooled_examples: Sequence[FooledExample],
@@ -162,10 +167,18 @@ def _build_people_rows(
         outputs = TargetOutput.objects.filter(
             example__in=examples.filter(condition, by_program=False)
         )
-        row_counts = RowCounts(outputs.count(), counts[code], counts[code])
+        row_counts = RowCounts(_count_calls(config, outputs), counts[code], counts[code])
         own_examples = [row for row in fooled_examples if row.code == code]
         rows.append(_build_row(None, code, row_counts, own_examples, all_words))
     return rows
+
+
+def _count_calls(config: TaskConfig, outputs: QuerySet[TargetOutput]) -> int:
+    """Return how often models were asked for these answers: in a conversation, at each turn."""
+    if config.talk is None:
+        return outputs.count()
+    talks = outputs.values_list(f"example__inputs__{config.talk.name}", flat=True)
+    return sum(turn["role"] == "user" for turns in talks for turn in turns or ())
 
 
 def find_code(

@@ -6,10 +6,14 @@ from core.accounts.models import User
 from core.errors import Refused
 from dynabench.adversaries.kinds.base import AdversaryKind, list_kinds
 from dynabench.adversaries.models import Adversary
+from dynabench.adversaries.talk_fit import check_talk_fits, has_talks_to_attack
 from dynabench.adversaries.writer_services import WRITER_ADAPTER
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 from tasks.permissions import Person, can_edit, can_read, can_see
+
+OWN_REASONS = ("no_writer", "no_talks")
+"""The codes of refusals that concern one kind, in a task in which others may work."""
 
 
 def can_run_adversaries(user: Person, task: Task) -> bool:
@@ -49,13 +53,18 @@ def has_one_text_and_label(config: TaskConfig) -> bool:
     )
 
 
+def can_be_attacked(config: TaskConfig) -> bool:
+    """Return whether adversaries of some kind can work in such a task."""
+    return has_talks_to_attack(config) if config.talk else has_one_text_and_label(config)
+
+
 def check_fits(task: Task, kind: AdversaryKind) -> None:
     """Check that an adversary of this kind can work in the task. Raises Refused."""
     config = task.config
-    if not has_one_text_and_label(config):
-        raise Refused(
-            _("Adversaries need a task in which people write one text for a label."), code="unfit"
-        )
+    if config.talk:
+        check_talk_fits(config, kind)
+    elif not has_one_text_and_label(config):
+        raise Refused(_("Adversaries need conversations, or one text for a label."), code="unfit")
     if not config.programs.write:
         raise Refused(
             _(
@@ -88,23 +97,31 @@ def list_fitting_kinds(task: Task) -> list[AdversaryKind]:
 
 
 def list_lacking_kinds(task: Task) -> list[tuple[AdversaryKind, str]]:
-    """Return the kinds that would fit if the task had a chat model, each with the reason."""
+    """Return the kinds that need a chat model, or can't have conversations, with the reasons.
+
+    Empty for a task in which no kind could work.
+    """
+    if not can_be_attacked(task.config):
+        return []
     lacking_kinds = []
     for kind in list_kinds():
         try:
             check_fits(task, kind)
         except Refused as refusal:
-            if refusal.code == "no_writer":
+            if refusal.code in OWN_REASONS:
                 lacking_kinds.append((kind, str(refusal)))
     return lacking_kinds
 
 
 def find_unfit_reason(task: Task) -> str:
-    """Return why no adversary can work in the task; "" if one can."""
+    """Return why no adversary can work in the task; "" if one can, or each kind has its reason."""
     if list_fitting_kinds(task):
         return ""
-    try:
-        check_fits(task, list_kinds()[0])
-    except Refused as refusal:
-        return str(refusal)
+    for kind in list_kinds():
+        try:
+            check_fits(task, kind)
+        except Refused as refusal:
+            # A kind's own reason is listed beside its name.
+            if refusal.code not in OWN_REASONS:
+                return str(refusal)
     return ""

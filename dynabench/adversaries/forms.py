@@ -66,7 +66,7 @@ class OptionsForm(forms.Form):
     def __init__(self, kind: AdversaryKind, task: Task, *args: Any, **kwargs: Any) -> None:
         """Build a field for each setting of the kind. task: its chat models can be chosen."""
         super().__init__(*args, **kwargs)
-        for setting in kind.settings:
+        for setting in kind.list_settings(is_talk=task.config.talk is not None):
             self.fields[setting.name] = _build_field(setting, task)
 
 

@@ -185,6 +185,10 @@ class AdversaryTry(models.Model):
         Context, models.SET_NULL, null=True, related_name="+",
         help_text="Null: the models do not read it.",
     )  # fmt: skip
+    previous = models.ForeignKey(
+        "self", models.SET_NULL, null=True, related_name="+",
+        help_text="The turn before, in a conversation.",
+    )  # fmt: skip
     digest = models.CharField(max_length=64, help_text="Of what the models read, and the label.")
     label = models.CharField(max_length=200)
     text = models.TextField()
@@ -213,6 +217,14 @@ class AdversaryTry(models.Model):
 
     def __str__(self) -> str:
         return f"try {self.pk} of {self.run}"
+
+    @property
+    def reply(self) -> str:
+        """Return the model's answer in a conversation; "" for a text, or without an answer."""
+        # Only answers of conversations have no probability of a label.
+        if self.chance is not None or not self.outputs:
+            return ""
+        return "\n".join(str(value) for value in self.outputs[0]["output"].values())
 
 
 class WriterCall(models.Model):

@@ -21,11 +21,15 @@ from dynabench.adversaries.fit import (
     list_lacking_kinds,
 )
 from dynabench.adversaries.forms import AdversaryForm, OptionsForm, TryFilter
-from dynabench.adversaries.kinds.base import KINDS, Setting
+from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, Setting
 from dynabench.adversaries.models import Adversary
 from dynabench.adversaries.ready_services import list_ready_adversaries, start_ready_adversaries
 from dynabench.adversaries.selectors import describe_budget, find_current_run, with_last_run
-from dynabench.adversaries.transfer_selectors import build_transfer_rows, find_last_check
+from dynabench.adversaries.transfer_selectors import (
+    build_transfer_rows,
+    can_transfer,
+    find_last_check,
+)
 from dynabench.adversaries.transfer_services import request_transfer_check, stop_transfer_check
 from tasks.access import find_task
 from tasks.models import Task
@@ -52,7 +56,7 @@ def list_adversaries(request: HttpRequest, code: str) -> HttpResponse:
         "board": board,
         # Before the first decision all of its columns are empty.
         "is_board_decided": any(row.catches or row.refuted for row in board),
-        "has_catches": any(row.catches for row in board),
+        "has_catches": can_transfer(task.config) and any(row.catches for row in board),
         "transfer": build_transfer_rows(task),
         "transfer_check": find_last_check(task),
     }
@@ -129,9 +133,7 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "task": task,
         "adversary": adversary,
         "kind": kind,
-        "options": []
-        if kind is None
-        else [(setting, _get_option(adversary, setting)) for setting in kind.settings],
+        "options": [] if kind is None else _list_options(adversary, kind),
         "run": find_current_run(adversary),
         "runs": list_page(request, adversary.runs.select_related("round"), name="runs"),
         "budget": describe_budget(adversary.runs.first()),
@@ -139,6 +141,12 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "page": list_page(request, tries),
     }
     return render(request, "own/adversary.html", values)
+
+
+def _list_options(adversary: Adversary, kind: AdversaryKind) -> list[tuple[Setting, Any]]:
+    """Return a kind's settings as its form shows them, each with its value."""
+    settings = kind.list_settings(is_talk=adversary.task.config.talk is not None)
+    return [(setting, _get_option(adversary, setting)) for setting in settings]
 
 
 def _get_option(adversary: Adversary, setting: Setting) -> Any:

@@ -6,7 +6,8 @@ over. The locks are listed in docs/locking.md.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
@@ -31,7 +32,7 @@ from annotation.models import Attempt, Example
 from annotation.refusals import CapReached, RoundClosed
 from core.errors import Refused
 from core.text.words import gettext_noop
-from dynabench.adversaries.kinds.base import Attack, Blank, Probe, ProbeAnswer, Prompt
+from dynabench.adversaries.kinds.base import Attack, Blank, Probe, ProbeAnswer, Prompt, Step
 from dynabench.adversaries.masked_services import LoggedWords
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.adversaries.run_steps import (
@@ -69,6 +70,7 @@ FINAL_FAILURES = ("closed", "duplicate", "replaced", *UNANSWERED_REASONS)
 """Failures after which the same text is not submitted again."""
 NO_TEXT_MESSAGE = gettext_noop("The round has no texts. Import some, then start again.")
 NO_WRITER_MESSAGE = gettext_noop("This kind names no model that writes.")
+WRONG_STEP_MESSAGE = gettext_noop("The adversary can’t do this in this task. Ask its author.")
 NO_TARGET_MESSAGE = gettext_noop("The round has no model to fool. Add one, then start again.")
 State, End = AdversaryTry.State, AdversaryRun.End
 
@@ -108,13 +110,16 @@ class RunSlice:
     def work(self) -> None:
         """Go through all attacks. Raises RunEnded, SliceOver, LeaseLost and WorkStopped."""
         try:
-            rng, labels = Random(f"{self._seed} attacks"), self._config.goal_choices
-            attacks = list(self._kind.plan_attacks(self._adversary.options, labels, rng))
+            attacks = list(self._plan_attacks(Random(f"{self._seed} attacks")))
         except ValueError as error:  # the task's labels have changed since it was created
             raise ImpossibleJob(str(error)) from None
         for number, attack in enumerate(attacks):
             self._heartbeat.report_progress(number / len(attacks), "")
             self._follow(attack, self._contexts[number % len(self._contexts)])
+
+    def _plan_attacks(self, rng: Random) -> Iterable[Attack]:
+        labels = self._config.goal_choices
+        return self._kind.plan_attacks(self._adversary.options, labels, rng)
 
     def _list_contexts(self) -> list[Context]:
         """Return the round's texts in an order that depends on the run's seed only.
@@ -176,12 +181,17 @@ class RunSlice:
         search = attack.begin(context.fields)
         answer: ProbeAnswer | None = None
         while step := advance(search, answer):
-            if isinstance(step, Prompt):
-                answer = self._consult(step)
-            elif isinstance(step, Blank):
-                answer = self._find_words(step)
-            else:
-                answer = self._answer(attack.label, step, context)
+            answer = self._do_step(step, attack.label, context)
+
+    def _do_step(self, step: Step, label: str, context: Context) -> ProbeAnswer:
+        if isinstance(step, Prompt):
+            return self._consult(step)
+        if isinstance(step, Blank):
+            return self._find_words(step)
+        if isinstance(step, Probe):
+            return self._answer(label, step, context)
+        # Repeated, it would do the same.
+        raise ImpossibleJob(WRONG_STEP_MESSAGE)
 
     def _find_words(self, blank: Blank) -> ProbeAnswer:
         """Return words for a blank. It costs no call, but its time counts."""
@@ -208,6 +218,8 @@ class RunSlice:
         text = self._writer.find_known_text(digest)
         if text is None:
             text = self._request_text(self._writer, digest, prompt)
+        if prompt.role == "judgement":  # it is no try at a new text
+            return NO_ANSWER._replace(text=text)
         self._fruitless_count += 1
         self._empty_count += not text
         if self._fruitless_count > MAX_FRUITLESS_REPLIES:
@@ -247,13 +259,16 @@ class RunSlice:
         is_valid = not validate_inputs(self._config, context.fields, question.inputs)
         # A probe that only measures may be shorter than what people may write.
         if digest in self._seen_digests or (probe.is_offered and not is_valid):
-            self._idle_count += 1
-            if self._idle_count > MAX_IDLE_PROBES:
-                raise RunEnded(End.REPEATS)
+            self._count_idle_probe()
             return self._known[digest].answer if digest in self._known else NO_ANSWER
         self._idle_count = self._fruitless_count = self._empty_count = 0
         self._seen_digests.add(digest)
         return self._follow_up(question).answer
+
+    def _count_idle_probe(self) -> None:
+        self._idle_count += 1
+        if self._idle_count > MAX_IDLE_PROBES:
+            raise RunEnded(End.REPEATS)
 
     def _build_question(self, label: str, probe: Probe, context: Context) -> Question:
         # As a form sends and stores it, so that a text is the same when it is submitted.
@@ -290,6 +305,7 @@ class RunSlice:
             "step": probe.step,
             "is_offered": probe.is_offered,
             "context": question.context if self._reads(question.context) else None,
+            "previous_id": question.previous,
             "state": State.ASKING,
             "asked_at": timezone.now(),
         }
@@ -306,7 +322,7 @@ class RunSlice:
             predictions = self._request_answers(question.model_inputs)
         except EndpointError as error:
             return self._log_failure(logged_try, error)
-        return self._log_answer(logged_try, predictions)
+        return self._log_answer(logged_try, question, predictions)
 
     def _reads(self, context: Context) -> bool:
         return any(name in self._config.model_fields for name in context.fields)
@@ -316,32 +332,38 @@ class RunSlice:
         seconds = settings.LIVE_DEADLINE_SECONDS
         return list(request_answers(self._entries, model_inputs, seconds))
 
-    def _log_answer(self, logged_try: AdversaryTry, predictions: list[Prediction]) -> KnownTry:
-        label, answer_field = logged_try.label, self._config.answer_field
-        outcome = judge_answers(self._round, {answer_field: label}, predictions)
-        chances, outputs = [], []
-        tokens, cost = 0, 0.0
+    def _log_answer(
+        self, logged_try: AdversaryTry, question: Question, predictions: list[Prediction]
+    ) -> KnownTry:
+        answer = self._judge_predictions(question, predictions)
+        outputs, tokens, cost = [], 0, 0.0
         for entry, prediction in zip(self._entries, predictions, strict=True):
-            if prediction.prob is None:
-                chances.append(float(prediction.output.get(answer_field) == label))
-            else:
-                chances.append(prediction.prob.get(label, 0.0))
             outputs.append(describe_output(entry.target, prediction))
             if prediction.usage is not None:
                 tokens += prediction.usage.tokens_in + prediction.usage.tokens_out
                 cost += compute_price(entry.target, prediction.usage)
-        is_fooled = outcome.status == "fooled"
-        answer = ProbeAnswer(is_fooled, sum(chances) / len(chances))
         AdversaryTry.objects.filter(pk=logged_try.pk, state=State.ASKING).update(
             state=State.ANSWERED,
             outputs=outputs,
-            is_fooled=is_fooled,
-            chance=answer.chance,
+            is_fooled=answer.is_fooled,
+            # Of a conversation's free answer nobody knows a probability.
+            chance=None if self._config.talk else answer.chance,
             tokens=tokens,
             cost=cost,
         )
         self._add_use(tokens, cost)
         return KnownTry(logged_try.pk, State.ANSWERED, answer)
+
+    def _judge_predictions(self, question: Question, predictions: list[Prediction]) -> ProbeAnswer:
+        label, answer_field = question.label, self._config.answer_field
+        outcome = judge_answers(self._round, {answer_field: label}, predictions)
+        chances = []
+        for prediction in predictions:
+            if prediction.prob is None:
+                chances.append(float(prediction.output.get(answer_field) == label))
+            else:
+                chances.append(prediction.prob.get(label, 0.0))
+        return ProbeAnswer(outcome.status == "fooled", sum(chances) / len(chances))
 
     def _log_failure(self, logged_try: AdversaryTry, error: EndpointError) -> KnownTry:
         """Log why there is no answer. Raises RunEnded or WorkStopped if a text is not the cause."""
@@ -376,28 +398,45 @@ class RunSlice:
         answer, so a catch that can't be repeated is none.
         """
         self._check_budget()
+        logged_try = self._take_try(try_pk, len(self._entries))
+        if logged_try is None:
+            return
+        with self._log_refusals(logged_try):
+            attempt = self._repeat(logged_try, inputs, label, context)
+            # The same text costs as much as the first time, which the attempt does not say.
+            self._add_use(logged_try.tokens, logged_try.cost)
+            self._log_attempt(logged_try, attempt)
+
+    def _take_try(self, try_pk: int, call_count: int) -> AdversaryTry | None:
+        """Return a try to submit, with its calls counted; None if it is taken. Raises RunEnded."""
         own_rows = AdversaryTry.objects.filter(pk=try_pk)
         with transaction.atomic():
             if not has_share_left(self._round):
                 raise RunEnded(End.SHARE)
-            self._reserve_calls(len(self._entries))
+            self._reserve_calls(call_count)
             # Whoever finds it answered submits it, so that it is submitted once.
             # People get it now, also if it only measured when it was asked.
             answered_rows = own_rows.filter(state=State.ANSWERED)
             if not answered_rows.update(state=State.REPEATING, is_offered=True):
-                return
-        logged_try = own_rows.get()
+                return None
+        return own_rows.get()
+
+    @contextmanager
+    def _log_refusals(self, logged_try: AdversaryTry) -> Iterator[None]:
+        """Log why a try did not become an example. Raises RunEnded if none can now."""
         try:
-            attempt = self._repeat(logged_try, inputs, label, context)
+            yield
         except Refused as refusal:
-            own_rows.update(state=State.REFUSED, reason=str(refusal)[:200])
+            refused_rows = AdversaryTry.objects.filter(pk=logged_try.pk)
+            refused_rows.update(state=State.REFUSED, reason=str(refusal)[:200])
             if isinstance(refusal, CapReached):
                 raise RunEnded(End.CAPS) from None
             if isinstance(refusal, RoundClosed):
                 raise RunEnded(End.CLOSED) from None
-            return
-        # The same text costs as much as the first time, which the attempt does not say.
-        self._add_use(logged_try.tokens, logged_try.cost)
+
+    def _log_attempt(self, logged_try: AdversaryTry, attempt: Attempt) -> None:
+        """Log what became of an ended attempt. Raises RunEnded or WorkStopped without a model."""
+        own_rows = AdversaryTry.objects.filter(pk=logged_try.pk)
         if attempt.example:
             self._store(logged_try, attempt.example)
         elif attempt.failure in FINAL_FAILURES:

@@ -37,7 +37,8 @@ class KnownTry(NamedTuple):
 class Question(NamedTuple):
     """A probe as the models read it.
 
-    inputs: what a person would send by the form. digest: see `hash_question`.
+    inputs: what a person would send by the form. digest: see `hash_question`. previous: the id of
+    the try before it in a conversation.
     """
 
     label: str
@@ -46,6 +47,7 @@ class Question(NamedTuple):
     inputs: dict[str, Any]
     model_inputs: Mapping[str, Any]
     digest: str
+    previous: int | None = None
 
 
 def advance(search: Search, answer: ProbeAnswer | None) -> Step | None:

@@ -22,6 +22,7 @@ from dynabench.adversaries.fit import check_fits
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, SettingError
 from dynabench.adversaries.masked_services import NO_MODEL_MESSAGE, find_masked_model
 from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun
+from dynabench.adversaries.talk_fit import describe_talk
 from dynabench.adversaries.writer_services import list_writers
 from evaluation.isolation.queue import leases
 from evaluation.models.jobs import UNFINISHED_STATES
@@ -54,7 +55,10 @@ def check_options(task: Task, kind: AdversaryKind, options: Mapping[str, Any]) -
             raise Invalid(_(NO_MODEL_MESSAGE), field=setting.name)
     try:
         # Planning reads all of them; what it plans is thrown away.
-        kind.plan_attacks(options, task.config.goal_choices, Random(0))
+        if task.config.talk:
+            kind.plan_talks(options, describe_talk(task.config), Random(0))
+        else:
+            kind.plan_attacks(options, task.config.goal_choices, Random(0))
     except SettingError as error:
         raise Invalid(_(error.message) % error.values, field=error.setting) from None
 

@@ -14,6 +14,7 @@ from dynabench.adversaries.models import AdversaryRun
 from dynabench.adversaries.run_services import RunSlice
 from dynabench.adversaries.run_steps import RunEnded, SliceOver
 from dynabench.adversaries.services import find_kind
+from dynabench.adversaries.talk_services import TalkSlice
 from evaluation.contract import ImpossibleJob
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat
@@ -54,5 +55,6 @@ def _do_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) ->
     if kind.is_program:
         return End.GONE
     with LoggedWords(run, heartbeat.beat) as masked_words:
-        RunSlice(run, heartbeat, masked_words, seconds).work()
+        slice_class = TalkSlice if run.round.task.config.talk else RunSlice
+        slice_class(run, heartbeat, masked_words, seconds).work()
     return End.FINISHED

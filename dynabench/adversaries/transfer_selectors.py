@@ -23,6 +23,7 @@ from dynabench.adversaries.models import (
 )
 from evaluation.models import Dataset, DatasetItem, EvaluationSetVersion, Submission
 from evaluation.models.jobs import UNFINISHED_STATES
+from tasks.config.schema import TaskConfig
 from tasks.models import RoundTarget, TargetModel, Task
 from validation.decisions.counted import STANDING_CONDITIONS, build_measure_condition
 from validation.rates.rates import Rate, compute_share_by_author
@@ -67,6 +68,11 @@ class TransferRow:
     model: str
     share: Rate
     clusters: int
+
+
+def can_transfer(config: TaskConfig) -> bool:
+    """Return whether a rule can say that a model is wrong, without the author of a text."""
+    return config.verdict.type != "ask_user"
 
 
 def list_catches(task: Task) -> list[Catch]:

@@ -34,6 +34,7 @@ from dynabench.adversaries.run_steps import SliceOver
 from dynabench.adversaries.transfer_selectors import (
     Catch,
     TransferQuestion,
+    can_transfer,
     find_asked_targets,
     find_current_check,
     list_catches,
@@ -62,6 +63,9 @@ def request_transfer_check(*, task: Task, actor: User) -> TransferCheck:
 
     Takes no lock: the database allows one check at a time. Raises Refused.
     """
+    if not can_transfer(task.config):
+        message = _("In this task only people can say whether another model is wrong.")
+        raise Refused(message, code="unfit")
     if not list_catches(task):
         raise Refused(_("No catch is confirmed yet. Wait until people decide."), code="no_catches")
     if not select_other_models(task).exists():

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from dynabench.adversaries.fit import can_run_adversaries, has_one_text_and_label
+from dynabench.adversaries.fit import can_be_attacked, can_run_adversaries
 from dynabench.manage.next_step import NextStep, find_next_step
 from dynabench.notices.manage_counts import count_waiting_work
 from tasks.access import PermissionCheck
@@ -177,7 +177,7 @@ SIDE_GROUPS = (
                 # Translators: programs that search for texts that models get wrong
                 _("Adversaries"),
                 ("own-adversaries:*",),
-                has_one_text_and_label,
+                can_be_attacked,
             ),
             SidePage(
                 "own-campaigns:campaigns", _("Campaigns"), ("own-campaigns:*",), _fits_every_task

@@ -28,7 +28,13 @@ class Probe:
     is_offered: bool = True
 
 
-PROMPT_FIELDS = ("goal", "strategy", "topic", "context", "worked", "earlier")
+Role = Literal["text", "turn", "judgement"]
+"""What the writing model writes: a text, its next turn in a conversation, or its judgement."""
+PROMPT_FIELDS: Mapping[Role, tuple[str, ...]] = {
+    "text": ("goal", "strategy", "topic", "context", "worked", "earlier"),
+    "turn": ("goal", "strategy", "topic", "context", "worked", "conversation", "earlier"),
+    "judgement": ("goal", "context", "conversation", "question", "choices"),
+}
 """The fields of a prompt, in the order in which the writing model reads them."""
 
 
@@ -36,10 +42,47 @@ PROMPT_FIELDS = ("goal", "strategy", "topic", "context", "worked", "earlier")
 class Prompt:
     """A request to the language model that writes for an adversary.
 
-    fields: a text for each of PROMPT_FIELDS.
+    fields: a text for each of PROMPT_FIELDS of the role.
     """
 
     fields: Mapping[str, str]
+    role: Role = "text"
+
+
+class Exchange(NamedTuple):
+    """A turn of a conversation, with the answer of the model to fool."""
+
+    said: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The next turn of a conversation with the model to fool. earlier: what was said before.
+
+    step: how it was made, in a few words for the log.
+    """
+
+    text: str
+    step: str
+    earlier: tuple[Exchange, ...]
+
+
+Judgement = Generator[Prompt, "ProbeAnswer", Mapping[str, Any] | None]
+"""It yields prompts and returns what is told of a conversation, or None if nothing is wrong."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That the last answer of a conversation is one that the task looks for.
+
+    values: what its author tells about it, by field. judge: judges again, because the model is
+    asked again before anything counts, and may answer otherwise.
+    """
+
+    exchanges: tuple[Exchange, ...]
+    values: Mapping[str, Any]
+    judge: Callable[[Sequence[Exchange]], Judgement]
 
 
 @dataclass(frozen=True)
@@ -58,10 +101,11 @@ class Blank:
 class ProbeAnswer(NamedTuple):
     """What the models said about a probe, or what a model wrote for a prompt or a blank.
 
-    is_fooled: whether they were fooled, by the round's rule. chance: the mean probability that they
-    give to the right label (0-1); 0 or 1 if they report none. text: what the writing model wrote;
-    "" if that is of no use, and for a probe. words: for a blank, the likeliest first. is_answered:
-    False for a probe that people may not write, or that the models could not answer.
+    is_fooled: whether they were fooled, by the round's rule; for a claim, whether it became an
+    example. chance: the mean probability that they give to the right label (0-1); 0 or 1 if they
+    report none. text: what the writing model wrote, "" if that is of no use; for a turn, the
+    model's answer. words: for a blank, the likeliest first. is_answered: False for a probe that
+    people may not write, or that the models could not answer.
     """
 
     is_fooled: bool
@@ -71,8 +115,8 @@ class ProbeAnswer(NamedTuple):
     is_answered: bool = True
 
 
-Step = Probe | Prompt | Blank
-"""What a search yields."""
+Step = Probe | Prompt | Blank | Turn | Claim
+"""What a search yields. Turns and claims: only in tasks of conversations, and no probes there."""
 Search = Generator[Step, ProbeAnswer, None]
 """A search yields probes, and gets the models' answer to each as the value of `yield`.
 
@@ -91,6 +135,37 @@ class Attack:
 
     label: str
     begin: Callable[[Mapping[str, Any]], Search]
+
+
+@dataclass(frozen=True)
+class TalkField:
+    """A field about a conversation that its author fills in. choices: empty for a text."""
+
+    name: str
+    title: str
+    choices: tuple[str, ...]
+    max_chars: int
+
+
+@dataclass(frozen=True)
+class TalkTask:
+    """What a task of conversations asks of an author.
+
+    goal: in the words of the task. labels: those of which the server draws one; ("",) without.
+    max_turns, max_chars: limits of a conversation and of each turn. is_claimed: whether the author
+    decides that an answer is wrong; else a rule does. question, wrong, right: what the author is
+    asked about an answer, and the two replies.
+    """
+
+    goal: str
+    labels: tuple[str, ...]
+    max_turns: int
+    max_chars: int
+    fields: tuple[TalkField, ...]
+    is_claimed: bool
+    question: str
+    wrong: str
+    right: str
 
 
 @dataclass(frozen=True)
@@ -144,6 +219,9 @@ class AdversaryKind:
     reads_context: ClassVar[bool] = True
     """Whether its texts can be about a context that the models read with them."""
 
+    no_talk_reason: ClassVar[str] = gettext_noop("This kind can't have conversations.")
+    """Why it can't work in tasks of conversations; "" if it can."""
+
     def __init_subclass__(cls, *, name: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if name:
@@ -170,6 +248,16 @@ class AdversaryKind:
 
         settings: values by name, complete and of the right types. labels: those of the task.
         """
+
+    def list_settings(self, *, is_talk: bool) -> tuple[Setting, ...]:
+        """Return what its form asks for. is_talk: whether the task is one of conversations."""
+        return self.settings
+
+    def plan_talks(
+        self, settings: Mapping[str, Any], task: TalkTask, rng: Random
+    ) -> Iterable[Attack]:
+        """Return the attacks of a run in a task of conversations, in order. Raises SettingError."""
+        return ()
 
 
 def list_kinds() -> list[AdversaryKind]:

@@ -1,9 +1,11 @@
 """Language model: a chat model writes texts, and learns from the answers of the models to fool.
 
-It fills an archive of cells, each a strategy and a topic, and remembers what worked.
+It fills an archive of cells, each a strategy and a topic, and remembers what worked. In tasks of
+conversations it talks to the model to fool (`talks`).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -19,8 +21,12 @@ from dynabench.adversaries.kinds.base import (
     Search,
     Setting,
     SettingError,
+    TalkTask,
     split_lines,
 )
+from dynabench.adversaries.kinds.talks import DEFAULT_GOAL as DEFAULT_TALK_GOAL
+from dynabench.adversaries.kinds.talks import DEFAULT_STRATEGIES as DEFAULT_TALK_STRATEGIES
+from dynabench.adversaries.kinds.talks import have_talk
 
 DEFAULT_GOAL = (
     "Write one natural English text of one or two sentences. Every careful reader must agree that "
@@ -49,6 +55,24 @@ CELLS_MESSAGE = gettext_noop("Enter at most %(most)d lines.")
 NO_STRATEGY_MESSAGE = gettext_noop("Enter at least one strategy.")
 NO_GOAL_MESSAGE = gettext_noop("Say what the model should write.")
 SURE_TEXT = "The model still answered rightly, with a probability of {chance:.0%}: {text}"
+TALK_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "goal": {
+        "title": gettext_noop("What it should attain"),
+        "default": DEFAULT_TALK_GOAL,
+        "help": gettext_noop(
+            "We put the task’s goal in place of {goal}, and the label for {label}."
+        ),
+    },
+    "strategies": {"default": DEFAULT_TALK_STRATEGIES},
+    "topics": {"default": ""},
+    "proposals": {"title": gettext_noop("Maximum conversations"), "default": 20},
+    "turns": {
+        "title": gettext_noop("Turns of each conversation"),
+        "default": 4,
+        "help": gettext_noop("After each turn, it reads the model’s answer."),
+    },
+}
+"""What differs in the settings in tasks of conversations."""
 UNUSABLE_TEXT = "This text can't be used, so write something else: {text}"
 COPY_TEXT = "This was no new text, so write something else: {text}"
 
@@ -63,6 +87,7 @@ class LanguageModel(AdversaryKind, name="language_model"):
     title = gettext_noop("Language model")
     summary = gettext_noop("One of the task’s chat models writes texts and learns what works.")
     place = 3
+    no_talk_reason = ""
     settings = (
         Setting(
             "model",
@@ -102,13 +127,8 @@ class LanguageModel(AdversaryKind, name="language_model"):
         self, settings: Mapping[str, Any], labels: Sequence[str], rng: Random
     ) -> list[Attack]:
         """Return an attack for each text, with the labels in turn. Raises SettingError."""
-        if not settings["goal"].strip():
-            raise SettingError("goal", NO_GOAL_MESSAGE)
-        strategies = _read_cell_lines("strategies", settings["strategies"])
-        if not strategies:
-            raise SettingError("strategies", NO_STRATEGY_MESSAGE)
         # Shared by all attacks of a run, so that each learns from those before.
-        archive = Archive(strategies, _read_cell_lines("topics", settings["topics"]), rng)
+        archive = _open_archive(settings, rng)
         ordered_labels = list(labels)
         rng.shuffle(ordered_labels)
         attacks = []
@@ -118,6 +138,34 @@ class LanguageModel(AdversaryKind, name="language_model"):
             search = partial(write_text, archive, label, goal, settings["turns"])
             attacks.append(Attack(label, search))
         return attacks
+
+    def list_settings(self, *, is_talk: bool) -> tuple[Setting, ...]:
+        """Return its settings, with other defaults and words for conversations."""
+        if not is_talk:
+            return self.settings
+        return tuple(replace(one, **TALK_SETTINGS.get(one.name, {})) for one in self.settings)
+
+    def plan_talks(self, settings: Mapping[str, Any], task: TalkTask, rng: Random) -> list[Attack]:
+        """Return an attack for each conversation, with the labels in turn. Raises SettingError."""
+        archive = _open_archive(settings, rng)
+        goal = settings["goal"].replace("{goal}", task.goal)
+        attacks = []
+        for number in range(settings["proposals"]):
+            label = task.labels[number % len(task.labels)]
+            own_goal = goal.replace("{label}", label)
+            search = partial(have_talk, archive, task, own_goal, settings["turns"], label)
+            attacks.append(Attack(label, search))
+        return attacks
+
+
+def _open_archive(settings: Mapping[str, Any], rng: Random) -> Archive:
+    """Return an archive with the cells of the settings. Raises SettingError."""
+    if not settings["goal"].strip():
+        raise SettingError("goal", NO_GOAL_MESSAGE)
+    strategies = _read_cell_lines("strategies", settings["strategies"])
+    if not strategies:
+        raise SettingError("strategies", NO_STRATEGY_MESSAGE)
+    return Archive(strategies, _read_cell_lines("topics", settings["topics"]), rng)
 
 
 def _read_cell_lines(setting: str, text: str) -> list[str]:

@@ -14,6 +14,9 @@ class Program(AdversaryKind, name="program"):
     title = gettext_noop("Program")
     summary = gettext_noop("Your own program asks the models through the API, within a budget.")
     place = 4
+    no_talk_reason = gettext_noop(
+        "Programs have conversations as people do: with an API token and `conversation_say`."
+    )
     is_program = True
     settings = (
         Setting(

@@ -48,6 +48,9 @@ class Rules(AdversaryKind, name="rules"):
     title = gettext_noop("Rules")
     summary = gettext_noop("Sends the models texts built from your templates and tests.")
     place = 1
+    no_talk_reason = gettext_noop(
+        "Rules compare labels, and in a conversation models answer with a text."
+    )
     settings = (
         Setting(
             "templates",

@@ -75,6 +75,9 @@ class WordSearch(AdversaryKind, name="search"):
         "Changes letters and words of your sentences until the models give another label."
     )
     place = 2
+    no_talk_reason = gettext_noop(
+        "Word search changes a sentence with a known label, and a conversation has none."
+    )
     reads_context = False
     settings = (
         Setting(

@@ -102,7 +102,7 @@ def test_a_reply_becomes_one_line(reply, text):
 def test_labels_and_cells_take_turns():
     steps = play(write=number_words, proposals=4, turns=1, strategies="a\nb", topics="x\ny")
     prompts = [step for step in steps if isinstance(step, Prompt)]
-    assert all(tuple(prompt.fields) == PROMPT_FIELDS for prompt in prompts)
+    assert all(tuple(prompt.fields) == PROMPT_FIELDS["text"] for prompt in prompts)
     assert len({(prompt.fields["strategy"], prompt.fields["topic"]) for prompt in prompts}) == 4
     goals = Counter("“good”" in prompt.fields["goal"] for prompt in prompts)
     assert goals == {True: 2, False: 2}
