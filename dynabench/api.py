@@ -126,6 +126,7 @@ urlpatterns = [
     path("", include("leaderboard.api.urls")),
     path("", include("dynabench.adversaries.api")),
     path("", include("dynabench.adversaries.program_api")),
+    path("", include("dynabench.adversaries.container_api")),
     path("", include("dynabench.adversaries.board_api")),
     path("", include("dynabench.campaigns.api")),
     path("", include("dynabench.catches.api")),

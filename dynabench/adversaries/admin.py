@@ -6,7 +6,12 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun
+from dynabench.adversaries.models import (
+    BUDGET_FIELDS,
+    Adversary,
+    AdversaryImage,
+    AdversaryRun,
+)
 from tasks.admin.roles import EDITORS, READ_ONLY_PERMISSIONS, RoleAdmin, RolePermissions
 
 
@@ -32,6 +37,23 @@ class AdversaryRunInline(RolePermissions, admin.TabularInline):
         return super().get_queryset(request).select_related("round__task", "adversary__task")
 
 
+class AdversaryImageInline(RolePermissions, admin.TabularInline):
+    """The images of an adversary's program, newest first."""
+
+    model = AdversaryImage
+    fields = readonly_fields = ("number", "source", "file_name", "digest", "size", "state") + (
+        "allowed_at",
+        "allowed_by",
+        "error",
+    )
+    extra = 0
+    roles_by_action = {**READ_ONLY_PERMISSIONS, "view": EDITORS}
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """Return the images with who allowed them, whom the table names."""
+        return super().get_queryset(request).select_related("allowed_by", "adversary__task")
+
+
 @admin.register(Adversary)
 class AdversaryAdmin(RoleAdmin):
     """The admin pages of adversaries. They show no texts, which the owners' pages have."""
@@ -45,7 +67,7 @@ class AdversaryAdmin(RoleAdmin):
         + BUDGET_FIELDS
         + ("created_at", "retired_at")
     )
-    inlines = [AdversaryRunInline]
+    inlines = [AdversaryRunInline, AdversaryImageInline]
     roles_by_action = {**READ_ONLY_PERMISSIONS, "view": EDITORS}
     page_roles = EDITORS
 

@@ -21,6 +21,7 @@ from core.errors import Invalid, Refused
 from core.web.api import NewestFirst, read
 from core.web.form_fields import build_request_field
 from dynabench.adversaries import services
+from dynabench.adversaries.access import find_runnable_adversary
 from dynabench.adversaries.fit import can_run_adversaries
 from dynabench.adversaries.forms import AdversaryForm, OptionsForm
 from dynabench.adversaries.kinds.base import KINDS
@@ -53,7 +54,7 @@ class AdversaryRunSerializer(serializers.ModelSerializer[AdversaryRun]):
     class Meta:
         model = AdversaryRun
         fields = (
-            ("number", "round", "state", "ended_by", "error", "calls", "examples", "tokens")
+            ("number", "round", "state", "ended_by", "error", "log", "calls", "examples", "tokens")
             + ("cost", "seconds")
             + BUDGET_FIELDS
             + ("queued_at", "finished_at")
@@ -209,11 +210,19 @@ class AdversaryView(AdversaryAPIView):
 
 @extend_schema_view(get=extend_schema(operation_id="adversary_runs_list"))
 class AdversaryRuns(AdversaryAPIView, generics.ListAPIView[AdversaryRun]):
-    """The runs of an adversary, newest first. Editors who may read labels only."""
+    """The runs of an adversary, newest first.
+
+    For editors who may read labels, and for the account that runs its program.
+    """
 
     serializer_class = AdversaryRunSerializer
     pagination_class = NewestFirst
     queryset = AdversaryRun.objects.none()
+
+    def get_adversary(self) -> Adversary:
+        """Return the adversary in the address. Raises Http404 and PermissionDenied."""
+        # They show no texts, and whoever brings a program sees how its runs end.
+        return find_runnable_adversary(self.request, **self.kwargs)
 
     def get_queryset(self) -> QuerySet[AdversaryRun]:
         """Return the adversary's runs."""

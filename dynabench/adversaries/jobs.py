@@ -3,7 +3,8 @@
 from django.utils import timezone
 
 from core.periodic import register_quarter_hourly
-from dynabench.adversaries.models import AdversaryRun, TransferCheck
+from dynabench.adversaries.image_services import discard_unused_archives
+from dynabench.adversaries.models import AdversaryImage, AdversaryRun, TransferCheck
 from dynabench.adversaries.services import start_due_runs
 from dynabench.adversaries.slice_services import run_adversary
 from dynabench.adversaries.transfer_services import ask_other_models
@@ -34,6 +35,20 @@ def begin_attack(run_id: int) -> None:
 def check_transfer(check_id: int) -> None:
     """Continue to ask other models about catches for one slice of time."""
     do_claimed_job(claim_job(TransferCheck, check_id), ask_other_models)
+
+
+def check_image(image_id: int) -> None:
+    """Load an image of a program and check it."""
+    # Imported here, because it needs Docker's library, which only workers have.
+    from dynabench.adversaries.container_worker import check_arrived_image
+
+    do_claimed_job(claim_job(AdversaryImage, image_id), check_arrived_image)
+
+
+@register_quarter_hourly(counts="archives of programs deleted", why="They take up the storage.")
+def delete_unused_archives() -> int:
+    """Delete archives of images that no run will load again; return how many."""
+    return discard_unused_archives()
 
 
 @register_quarter_hourly(counts="runs of adversaries started", why="They work while people sleep.")

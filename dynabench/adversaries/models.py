@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop
 from annotation.models import Example
 from core.accounts.models import Annotator
 from dynabench.adversaries.kinds.base import MAX_NAME_CHARS
-from evaluation.models import Job, Submission
+from evaluation.models import Job, Submission, Upload
 from evaluation.models.jobs import UNFINISHED_STATES
 from tasks.models import Context, Round, TargetModel, Task
 
@@ -103,6 +103,47 @@ class Adversary(Budget):
         return f"{self.name} of {self.task}"
 
 
+class AdversaryImage(Job):
+    """A container image with an adversary's program. As a job it is the check on arrival.
+
+    Done means that it can run, once `allowed_at` is set. The newest such image of an adversary is
+    the one that its runs begin with.
+    """
+
+    function = "dynabench.adversaries.jobs.check_image"
+
+    adversary = models.ForeignKey(Adversary, models.CASCADE, related_name="images")
+    number = models.PositiveIntegerField(help_text="Of the adversary's images, from 1.")
+    source = models.CharField(
+        max_length=500, blank=True, help_text="In a registry, with its digest. Empty: uploaded."
+    )
+    # Null: it is in a registry, or a newer image has replaced it.
+    upload = models.OneToOneField(Upload, models.SET_NULL, null=True, related_name="+")
+    file_name = models.CharField(max_length=200, blank=True)
+    digest = models.CharField(max_length=71, blank=True, help_text="The image's id: sha256:…")
+    size = models.PositiveBigIntegerField(null=True, help_text="Unpacked, in bytes.")
+    allowed_at = models.DateTimeField(null=True)
+    allowed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+
+    class Meta(Job.Meta):
+        ordering = ["-pk"]
+        constraints = [
+            *Job.Meta.constraints,
+            models.UniqueConstraint(fields=["adversary", "number"], name="adversaryimage_number"),
+            # A second one could replace the first while that is still being loaded.
+            models.UniqueConstraint(
+                fields=["adversary"],
+                condition=Q(state__in=UNFINISHED_STATES),
+                name="adversaryimage_one_in_check",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"image {self.number} of {self.adversary}"
+
+
 class AdversaryRun(Job, Budget):
     """A run of an adversary against the open round, and what it has used of its budget.
 
@@ -131,6 +172,11 @@ class AdversaryRun(Job, Budget):
     adversary = models.ForeignKey(Adversary, models.CASCADE, related_name="runs")
     round = models.ForeignKey(Round, models.CASCADE, related_name="+")
     number = models.PositiveIntegerField(help_text="Of the adversary's runs, from 1.")
+    # Chosen when the run was requested, so that a newer one changes nothing. Null: other kinds.
+    image = models.ForeignKey(AdversaryImage, models.SET_NULL, null=True, related_name="runs")
+    log = models.TextField(
+        blank=True, db_default="", help_text="The end of what its container wrote as a log."
+    )
     calls = models.PositiveIntegerField(default=0)
     examples = models.PositiveIntegerField(default=0)
     tokens = models.PositiveBigIntegerField(default=0)

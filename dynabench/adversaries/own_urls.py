@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from dynabench.adversaries import own_views
+from dynabench.adversaries import container_views, own_views
 
 app_name = "own-adversaries"
 urlpatterns = [
@@ -15,5 +15,11 @@ urlpatterns = [
     path("<int:pk>/start/", own_views.start_adversary, name="start"),
     path("<int:pk>/stop/", own_views.stop_adversary, name="stop"),
     path("<int:pk>/schedule/", own_views.change_schedule, name="schedule"),
+    path("<int:pk>/image/", container_views.show_image, name="image"),
+    path(
+        "<int:pk>/image/<int:number>/allow/",
+        container_views.allow_brought_image,
+        name="allow-image",
+    ),
     path("<int:pk>/retire/", own_views.retire_own_adversary, name="retire"),
 ]

@@ -13,6 +13,7 @@ from core.web.htmx import get_form_status
 from core.web.lists import list_page
 from core.web.refusals import show_as_form_error, show_as_message
 from dynabench.adversaries import services
+from dynabench.adversaries.access import find_runnable_adversary
 from dynabench.adversaries.board import build_board
 from dynabench.adversaries.fit import (
     can_run_adversaries,
@@ -24,7 +25,12 @@ from dynabench.adversaries.forms import AdversaryForm, OptionsForm, TryFilter
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, Setting
 from dynabench.adversaries.models import Adversary
 from dynabench.adversaries.ready_services import list_ready_adversaries, start_ready_adversaries
-from dynabench.adversaries.selectors import describe_budget, find_current_run, with_last_run
+from dynabench.adversaries.selectors import (
+    describe_budget,
+    find_allowed_image,
+    find_current_run,
+    with_last_run,
+)
 from dynabench.adversaries.transfer_selectors import (
     build_transfer_rows,
     can_transfer,
@@ -135,6 +141,7 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "kind": kind,
         "options": [] if kind is None else _list_options(adversary, kind),
         "run": find_current_run(adversary),
+        "allowed_image": find_allowed_image(adversary),
         "runs": list_page(request, adversary.runs.select_related("round"), name="runs"),
         "budget": describe_budget(adversary.runs.first()),
         "filters": filters,
@@ -159,11 +166,13 @@ def _get_option(adversary: Adversary, setting: Setting) -> Any:
 @require_POST
 def start_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Queue a run against the open round."""
-    _task, adversary = _find_adversary(request, code, pk)
+    adversary = find_runnable_adversary(request, code, pk)
     with show_as_message(request):
         services.start_run(adversary=adversary, actor=get_person(request))
         messages.success(request, _("Run requested. Refresh this page to see its tries."))
-    return redirect("own-adversaries:adversary", code, pk)
+    # Whoever brings a program sees its image and its runs, and not the log of its texts.
+    may_read = can_run_adversaries(get_person(request), adversary.task)
+    return redirect(f"own-adversaries:{'adversary' if may_read else 'image'}", code, pk)
 
 
 @require_POST

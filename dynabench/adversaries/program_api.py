@@ -20,15 +20,15 @@ from core.accounts.people import get_person
 from core.accounts.services import get_annotator
 from core.web.api import read
 from dynabench.adversaries import program_services
+from dynabench.adversaries.access import find_runnable_adversary
 from dynabench.adversaries.api import (
     ADVERSARIES_PATH,
     AdversaryRunSerializer,
     AdversaryTrySerializer,
 )
-from dynabench.adversaries.fit import can_run_adversaries, can_run_program
+from dynabench.adversaries.fit import can_run_program
 from dynabench.adversaries.models import AdversaryRun, AdversaryTry
 from dynabench.adversaries.selectors import list_contexts_to_read
-from tasks.access import find_task, require_permission
 from tasks.models import Context
 
 MAX_TEXT_CHARS = 20_000
@@ -112,13 +112,8 @@ class ClaimRun(APIView):
     @write("adversary_runs_claim", None, {201: ClaimedRunSerializer})
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Begin a run of a program. The account that the owners named, and editors, can do this."""
-        task, person = find_task(request, code), get_person(request)
-        adversary = task.adversaries.select_related("task").filter(pk=pk).first()
-        if adversary is None or not can_run_program(person, adversary):
-            # As the pages about adversaries answer to whoever may not see them.
-            require_permission(person, task, can_run_adversaries)
-            raise Http404
-        run = program_services.begin_program_run(adversary=adversary, actor=person)
+        adversary = find_runnable_adversary(request, code, pk)
+        run = program_services.begin_program_run(adversary=adversary, actor=get_person(request))
         return Response(ClaimedRunSerializer(run).data, status.HTTP_201_CREATED)
 
 

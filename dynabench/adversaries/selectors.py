@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from dynabench.adversaries.fit import reads_context
-from dynabench.adversaries.models import Adversary, AdversaryRun
+from dynabench.adversaries.models import Adversary, AdversaryImage, AdversaryRun
 from evaluation.models.jobs import UNFINISHED_STATES
 from tasks.models import Context
 
@@ -43,6 +43,12 @@ def with_last_run(adversaries: QuerySet[Adversary]) -> QuerySet[Adversary]:
 def find_current_run(adversary: Adversary) -> AdversaryRun | None:
     """Return the adversary's queued or running run, or None."""
     return adversary.runs.filter(state__in=UNFINISHED_STATES).first()
+
+
+def find_allowed_image(adversary: Adversary) -> AdversaryImage | None:
+    """Return the newest checked image that an owner has allowed, or None."""
+    checked_images = adversary.images.filter(state=AdversaryImage.State.DONE)
+    return checked_images.filter(allowed_at__isnull=False).first()
 
 
 def list_contexts_to_read(run: AdversaryRun) -> list[Context]:

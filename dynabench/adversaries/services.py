@@ -22,6 +22,7 @@ from dynabench.adversaries.fit import check_fits
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, SettingError
 from dynabench.adversaries.masked_services import NO_MODEL_MESSAGE, find_masked_model
 from dynabench.adversaries.models import BUDGET_FIELDS, Adversary, AdversaryRun
+from dynabench.adversaries.selectors import find_allowed_image
 from dynabench.adversaries.talk_fit import describe_talk
 from dynabench.adversaries.writer_services import list_writers
 from evaluation.isolation.queue import leases
@@ -124,13 +125,20 @@ def start_run(*, adversary: Adversary, actor: User | None) -> AdversaryRun:
     actor: None for the schedule. Locks the adversary, so that two requests at once don't take one
     number. Raises Refused.
     """
-    if find_kind(adversary).is_program:
+    kind, image = find_kind(adversary), None
+    if kind.is_program:
         raise Refused(
             _("Its program starts its runs through the API. Start the program."), code="program"
         )
-    run = create_run(adversary=adversary, actor=actor)
-    # Nobody waits for what the schedule starts.
-    enqueue(run.first_function if actor else run.function, run.pk)
+    if kind.is_container:
+        image = find_allowed_image(adversary)
+        if image is None:
+            message = _("It has no image that is checked and allowed. Bring one, or allow it.")
+            raise Refused(message, code="no_image")
+    run = create_run(adversary=adversary, actor=actor, image=image)
+    # Nobody waits for what the schedule starts, and a container takes as long as an evaluation.
+    is_awaited = actor and not kind.is_container
+    enqueue(run.first_function if is_awaited else run.function, run.pk)
     return run
 
 

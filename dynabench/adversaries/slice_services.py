@@ -54,6 +54,12 @@ def _do_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) ->
     # Only a run whose program let its lease expire is ever queued.
     if kind.is_program:
         return End.GONE
+    if kind.is_container:
+        # Imported here, because it needs Docker's library, which only workers have.
+        from dynabench.adversaries.container_worker import run_container
+
+        run_container(run, heartbeat)
+        return End.FINISHED
     with LoggedWords(run, heartbeat.beat) as masked_words:
         slice_class = TalkSlice if run.round.task.config.talk else RunSlice
         slice_class(run, heartbeat, masked_words, seconds).work()

@@ -9,7 +9,7 @@ from dynabench.client.flow import Flow, method
 from dynabench.client.http import Polling
 from dynabench.client.upload import Uploading
 
-J = TypeVar("J", types.Release, types.WholeTraining)
+J = TypeVar("J", types.Release, types.WholeTraining, types.AdversaryImage)
 
 
 class Releasing(Uploading, Polling):
@@ -104,6 +104,40 @@ class Releasing(Uploading, Polling):
         address = f"/tasks/{task}/evaluation-sets/{name}/versions/"
         evaluation_set: types.EvaluationSet = yield from self._write("POST", address, body)
         return evaluation_set
+
+    # Programs in containers that search for a task's failures.
+
+    @method
+    def bring_image(
+        self,
+        task: str,
+        adversary_id: int,
+        path: str | Path | None = None,
+        source: str = "",
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Flow[types.AdversaryImage]:
+        """Bring the image of an adversary's program: a file of `docker save`, or a registry image.
+
+        source: its name with its digest, `name@sha256:…`. wait: whether to wait until it is
+        checked, for at most `timeout` seconds. Raises FileNotFoundError, Invalid, Refused (also if
+        the check fails), TimedOut.
+        """
+        address, body = f"/tasks/{task}/adversaries/{adversary_id}/images/", {"source": source}
+        if path:
+            body["upload"] = yield from self._upload(Path(path))
+        image: types.AdversaryImage = yield from self._write("POST", address, body)
+        if not wait:
+            return image
+
+        def fetch_job() -> Flow[types.AdversaryImage]:
+            images: list[types.AdversaryImage] = yield from self._iterate_pages(address)
+            # There is no address of a single image.
+            [same_image] = [each for each in images if each["number"] == image["number"]]
+            return same_image
+
+        checked_image = yield from self._poll_job(fetch_job, _describe_job, timeout)
+        return _check_done(checked_image)
 
 
 def _describe_job(job: J) -> tuple[str, bool]:

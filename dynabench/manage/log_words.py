@@ -24,6 +24,8 @@ LOG_AREAS: dict[str, tuple[Promise, tuple[str, ...]]] = {
 """Areas of the log by their name in the URL: the title, and the first parts of their actions."""
 
 ACTION_WORDS: dict[str, Promise] = {
+    "adversary.image_allowed": _("Allowed an adversary’s image"),
+    "adversary.image_brought": _("Brought an adversary’s image"),
     "adversary.made": _("Created an adversary"),
     "adversary.retired": _("Retired an adversary"),
     "adversary.scheduled": _("Changed an adversary’s schedule"),

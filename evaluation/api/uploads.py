@@ -34,7 +34,7 @@ from evaluation.isolation.uploads.chunked import (
     WrongOffset,
     add_piece,
     begin_upload,
-    build_waiting_answers_condition,
+    build_needed_uploads_condition,
     discard_upload,
     select_open_uploads,
 )
@@ -176,7 +176,7 @@ class UploadView(APIView):
     def delete(self, request: Request, pk: UUID) -> Response:
         """Discard an upload."""
         # A submitted file belongs to its model.
-        discardable_uploads = Upload.objects.exclude(build_waiting_answers_condition())
+        discardable_uploads = Upload.objects.exclude(build_needed_uploads_condition())
         # So does a file that is still being checked.
         discardable_uploads = discardable_uploads.exclude(IN_CHECK_CONDITION)
         discard_upload(get_object_or_404(discardable_uploads, pk=pk, owner=request.user))

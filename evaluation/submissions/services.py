@@ -27,7 +27,7 @@ from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.allowances import get_max_models_per_day
 from evaluation.isolation.uploads.chunked import (
-    build_waiting_answers_condition,
+    build_needed_uploads_condition,
     check_upload_complete,
     discard_upload,
 )
@@ -150,7 +150,7 @@ def _find_earlier_submission(upload: Upload, task: Task, owner: User) -> Submiss
     if earlier := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return earlier
     is_free = (
-        Upload.objects.exclude(build_waiting_answers_condition())
+        Upload.objects.exclude(build_needed_uploads_condition())
         .filter(pk=upload.pk, owner=owner)
         .exists()
     )

@@ -16,7 +16,7 @@ from annotation.models import Assignment, Attempt, Example, Report
 from core.accounts.models import ApiToken, User, confirm_address
 from core.accounts.services import get_annotator
 from core.accounts.tokens import create_token
-from dynabench.adversaries.models import AdversaryRun
+from dynabench.adversaries.models import AdversaryImage, AdversaryRun
 from dynabench.adversaries.services import create_adversary
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.studies.models import Study
@@ -146,7 +146,13 @@ def _adversaries(task: Task, owner: User) -> dict[str, list[Any]]:
         lease_until=timezone.now() + timedelta(minutes=9),
         started_at=timezone.now(),
     )
-    return {"adversaries": [rules.pk], "attacks": [run.lease_token]}
+    # Of the first adversary, as the addresses name it.
+    image = AdversaryImage.objects.create(adversary=rules, number=1, state="done")
+    return {
+        "adversaries": [rules.pk],
+        "attacks": [run.lease_token],
+        "images": [image.number],
+    }
 
 
 def _teams(owner: User, other: User) -> tuple[dict[str, list[Any]], list[Any]]:

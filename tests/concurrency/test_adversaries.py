@@ -4,9 +4,11 @@ import pytest
 
 from annotation.models import Example
 from core.errors import Invalid, Refused
+from dynabench.adversaries.image_services import bring_image
 from dynabench.adversaries.jobs import attack, check_transfer
 from dynabench.adversaries.models import (
     Adversary,
+    AdversaryImage,
     AdversaryRun,
     AdversaryTry,
     TransferAnswer,
@@ -26,6 +28,7 @@ from tests.support.adversaries import (
     run_to_its_end,
     sentiment_round,
 )
+from tests.support.containers import SOURCE
 from tests.support.races import races
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
@@ -49,6 +52,23 @@ def test_of_many_requests_one_starts_a_run(at_once):
         outcomes = at_once(start, [owner, None, owner, None])
         assert sorted(map(str, outcomes)) == [str(number), "running", "running", "running"]
         AdversaryRun.objects.update(state="cancelled")
+
+
+def test_of_many_images_at_once_one_is_checked(at_once):
+    """Lock: the adversary, in `bring_image`; without it, some break on the constraint."""
+    round, owner = sentiment_round()
+    adversary = make_adversary(round, owner, "container")
+
+    def bring(source):
+        try:
+            return bring_image(adversary=adversary, actor=owner, source=source).number
+        except Refused as refusal:
+            return refusal.code
+
+    for number, _ in enumerate(REPEATS, 1):
+        outcomes = at_once(bring, [SOURCE] * 3)
+        assert sorted(map(str, outcomes)) == [str(number), "checking", "checking"]
+        AdversaryImage.objects.update(state="failed")
 
 
 def test_of_many_adversaries_with_one_name_one_is_made(at_once):

@@ -148,6 +148,11 @@ SAME = {
     f"POST {ROUND}arms/start/": f"POST {A_ROUND}arms/start/",
     f"DELETE {ROUND}arms/": f"POST {A_ROUND}arms/end/",
     f"POST {TASK}adversaries/<int:pk>/claim/": f"{OWN}adversaries/<int:pk>/",
+    f"GET {TASK}adversaries/<int:pk>/images/": f"{OWN}adversaries/<int:pk>/image/",
+    f"POST {TASK}adversaries/<int:pk>/images/": f"POST {OWN}adversaries/<int:pk>/image/",
+    f"POST {TASK}adversaries/<int:pk>/images/<int:number>/allow/": (
+        f"POST {OWN}adversaries/<int:pk>/image/<int:number>/allow/"
+    ),
     f"GET {TASK}own-workers/": f"{OWN}own-workers/",
     f"POST {TASK}own-workers/": f"POST {OWN}own-workers/",
     f"DELETE {TASK}own-workers/<int:pk>/": f"POST {OWN}own-workers/<int:pk>/remove/",

@@ -7,18 +7,22 @@ new fails here until the walk knows what its parameters stand for.
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
+import json
 import re
 
 import pytest
 from django.db import transaction
+from django.http import HttpResponse
 from django.test import Client
 
 from annotation.models import ShownExample
 from core.web.throttles import ScopeThrottle
 from dynabench.adversaries.models import AdversaryRun
+from dynabench.adversaries.services import create_adversary
 from tasks.models import TaskMember
-from tests.support.adversaries import give_to
+from tests.support.adversaries import give_to, options_of, run_to_its_end
 from tests.support.api_routes import routes
+from tests.support.containers import play, with_image
 from tests.support.factories import UserFactory
 from tests.support.releases import _own_storage  # noqa: F401
 from tests.support.sealed_world import OPEN, addresses_of, make_sealed_world, pages
@@ -132,6 +136,27 @@ def test_no_address_tells_an_adversarys_program_what_is_sealed(sealed):
     assert [one.status_code for one in told_texts][1:] == [200, 201]
     for response in told_texts:
         assert not sealed.found(response)
+
+
+def test_no_line_tells_an_adversarys_container_what_is_sealed(sealed, monkeypatch):
+    """It reads its run, and asks about each text that it is given, and about ids of others."""
+    told, owner = [], sealed.world.owner
+    task = sealed.world.task
+    texts = list(task.rounds.exclude(state="open").values_list("contexts__pk", flat=True))
+
+    def program(run):
+        told.append(run)
+        pks = [context["id"] for context in run["contexts"]]
+        for pk in pks[:3] + texts:
+            question = {"text": "It is so, as everybody says.", "label": "neutral", "context": pk}
+            told.append((yield {"propose": question}))
+
+    play(monkeypatch, program)
+    columns = {"name": "Container", "options": options_of("container")}
+    adversary = create_adversary(task=task, actor=owner, kind="container", **columns)
+    run_to_its_end(with_image(adversary, owner), owner)
+    assert {"contexts", "answer", "error"} <= {key for one in told for key in one}
+    assert not sealed.found(HttpResponse(json.dumps(told)))
 
 
 def test_the_walk_finds_what_an_owner_may_read(sealed):

@@ -193,6 +193,7 @@ AS = {
     "targets": "target-models",
     "rounds": "rounds",
     "media": "media",
+    "image": "images",
     "forks": "forks",
     "g": "communities",
     "metrics": "forks",

@@ -16,7 +16,7 @@ from core.accounts.models import LogEntry
 from core.accounts.services import get_annotator
 from core.web import lists
 from core.web.lists import ListPage
-from dynabench.adversaries.models import AdversaryRun, AdversaryTry
+from dynabench.adversaries.models import AdversaryImage, AdversaryRun, AdversaryTry
 from dynabench.campaigns.models import Place
 from dynabench.communities.models import Community, Post
 from dynabench.manage import review
@@ -329,11 +329,15 @@ def make_adversaries(round, owner):
         )
         for run in runs
     )  # fmt: skip
+    AdversaryImage.objects.bulk_create(
+        AdversaryImage(adversary=rules[0], number=n + 1, state="done") for n in range(MANY)
+    )
     address = reverse("own-adversaries:adversary", args=[task.code, rules[0].pk])
     return [
         (reverse("own-adversaries:adversaries", args=[task.code]), "page", MANY),
         (address, "page", MANY),
         (address, "runs-page", MANY),
+        (f"{address}image/", "page", MANY),
     ]
 
 

@@ -228,6 +228,8 @@ LEFT_OUT = {
     "adversaries.adversary.annotator": "a program's own; no person writes under it",
     "adversaries.adversary.program_user": "named by a task's editors; the runs are in the log",
     "adversaries.adversary.made_by": "an action in a task; in the log too",
+    "adversaries.adversaryimage.requested_by": "an action in a task; in the log too",
+    "adversaries.adversaryimage.allowed_by": "an action in a task; in the log too",
     "adversaries.adversaryrun.requested_by": "an action in a task; in the log too",
     "adversaries.transfercheck.requested_by": "an action in a task; in the log too",
     "leaderboard.arenajudge.requested_by": "an action in a task; in the log too",

@@ -229,6 +229,8 @@ class AdversaryKind:
 
     is_program: ClassVar[bool] = False
     """Whether it waits for a program outside the site, and plans no attacks."""
+    is_container: ClassVar[bool] = False
+    """Whether its program is in a container image that the site runs, so it plans no attacks."""
 
     @property
     def account_setting(self) -> str:

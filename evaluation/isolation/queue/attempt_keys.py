@@ -16,12 +16,11 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from evaluation.isolation.inference.exchange import SentExamples
-from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
+from evaluation.isolation.queue.leases import list_job_models
+from evaluation.models import Job
 
 TEMPORARY_PREFIX = "dynabench-run-"
 MANUAL_RUN = "hand"  # in place of a run's id, because no row says whether it still runs
-JOB_MODELS = (EvaluationRun, Submission, PracticeRun, CustomMetric)
-"""The models of jobs that have containers."""
 MAX_RUN_TIME = timedelta(days=1)  # longer than any run
 SECOND_WORKER_DIVISOR = 10
 
@@ -36,10 +35,12 @@ def get_installation_key() -> str:
     return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
-def build_container_key(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
+def build_container_key(job: Job) -> str:
     """Return the key of a claimed job's container, which is unique to this attempt."""
     assert job.lease_token is not None  # a claimed job has a lease
-    return f"{get_installation_key()}-{job.pk.hex}-{job.lease_token.hex}"
+    # Without the dashes of a UUID, which separate the parts of a key.
+    job_key = str(job.pk).replace("-", "")
+    return f"{get_installation_key()}-{job_key}-{job.lease_token.hex}"
 
 
 def make_manual_run_key() -> str:
@@ -58,14 +59,15 @@ def is_attempt_current(key: str) -> bool:
     run, attempt = key.split("-")[1:3]  # shards and manual keys have more parts
     if run == MANUAL_RUN:
         return time.time() - int(attempt) < MAX_RUN_TIME.total_seconds()
+    # A token is unique among all jobs, so the job's own id needs no look.
     lease_conditions = {
-        "pk": uuid.UUID(run),
-        "state": EvaluationRun.State.RUNNING,
+        "state": Job.State.RUNNING,
         "lease_token": uuid.UUID(attempt),
         "lease_until__gte": timezone.now(),
     }
     return any(
-        job_model._default_manager.filter(**lease_conditions).exists() for job_model in JOB_MODELS
+        job_model._default_manager.filter(**lease_conditions).exists()
+        for job_model in list_job_models()
     )
 
 

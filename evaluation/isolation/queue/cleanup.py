@@ -28,6 +28,7 @@ from evaluation.kinds import list_kind_names
 from evaluation.models import EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS_FOLDER
 from evaluation.models.jobs import UNFINISHED_STATES
+from evaluation.questions import list_program_digests
 
 logger = logging.getLogger(__name__)
 
@@ -66,9 +67,9 @@ def _remove_containers() -> int:
 
 
 def _remove_images() -> int:
-    """Remove submitted images that no job needs; return how many. A later run loads them again.
+    """Remove images of models and programs that no job needs; return how many.
 
-    Takes no lock.
+    A later run loads them again. Takes no lock.
     """
     image_kinds = list_kind_names(lambda kind: kind.is_image)
     submissions = Submission.objects.filter(kind__in=image_kinds).exclude(digest="")
@@ -80,7 +81,10 @@ def _remove_images() -> int:
     needed_digests = set(
         submissions.filter(unfinished_submissions).values_list("digest", flat=True)
     )
-    idle_digests = set(submissions.values_list("digest", flat=True)) - needed_digests
+    # A model and a program may have the same image, so both are read before one is removed.
+    needed_digests |= list_program_digests(is_needed=True)
+    all_digests = set(submissions.values_list("digest", flat=True))
+    idle_digests = (all_digests | list_program_digests(is_needed=False)) - needed_digests
     if not idle_digests:  # called every half minute, so avoid needless calls to the engine
         return 0
     try:

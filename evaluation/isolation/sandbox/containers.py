@@ -436,9 +436,13 @@ def _attach_streams(container: Container) -> Iterator[socket.socket]:
 
 def _send_bytes(stream: socket.socket, data: bytes) -> bytes:
     """Send as many bytes as the receiver accepts now, and return the rest."""
-    with suppress(TimeoutError):  # it reads slowly, so the rest is sent later
+    try:
         while data:
             data = data[stream.send(data) :]
+    except TimeoutError:  # it reads slowly, so the rest is sent later
+        return data
+    except ConnectionError:  # it has ended meanwhile, and the end of its output says so
+        return b""
     return data
 
 

@@ -33,6 +33,7 @@ from evaluation.isolation.uploads.allowances import get_own_quota_gib
 from evaluation.isolation.uploads.archives import ByteSource
 from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
 from evaluation.models.jobs import UNFINISHED_STATES
+from evaluation.questions import build_kept_uploads_condition
 
 PIECE_BYTES = 16 * MIB
 MAX_OPEN_UPLOADS = 5
@@ -97,18 +98,19 @@ def begin_upload(
 
 
 def select_open_uploads(owner: User) -> QuerySet[Upload]:
-    """Select a person's uploads, oldest first, that belong to no submission or pending run."""
-    open_uploads = Upload.objects.exclude(build_waiting_answers_condition())
+    """Select a person's uploads, oldest first, that no submission, run or program needs."""
+    open_uploads = Upload.objects.exclude(build_needed_uploads_condition())
     return open_uploads.filter(owner=owner, submission__isnull=True).order_by("begun_at")
 
 
-def build_waiting_answers_condition() -> Exists:
-    """Return the condition for uploads with answers to a run that has not been scored yet.
+def build_needed_uploads_condition() -> Q:
+    """Return the condition for uploads that must not be deleted.
 
-    Such uploads must not be deleted.
+    They have answers to a run that has not been scored yet, or a program's image.
     """
     is_unscored = Q(run__state__in=UNFINISHED_STATES)
-    return Exists(HandedAnswers.objects.filter(is_unscored, upload=OuterRef("pk")))
+    has_answers = Exists(HandedAnswers.objects.filter(is_unscored, upload=OuterRef("pk")))
+    return Q(has_answers) | build_kept_uploads_condition()
 
 
 def get_max_upload_bytes(owner: User) -> int:
@@ -341,6 +343,8 @@ def purge_old_uploads() -> int:
     old_rows = Upload.objects.filter(
         begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
     )
+    # A program may be brought once and run for months.
+    old_rows = old_rows.exclude(build_kept_uploads_condition())
     old_uploads = list(old_rows.exclude(IN_CHECK_CONDITION))
     for upload in old_uploads:
         discard_upload(upload)
