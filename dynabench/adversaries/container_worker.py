@@ -136,15 +136,16 @@ def _fetch_image(image: AdversaryImage, beat: BeatCallback) -> str:
 # Runs
 
 
-def run_container(run: AdversaryRun, heartbeat: Heartbeat) -> None:
+def run_container(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None = None) -> None:
     """Run the container of a leased run until it ends, or until other jobs get their turn.
 
-    Leaves no container. Takes no lock. Raises RunEnded, SliceOver, WorkStopped and LeaseLost.
+    seconds: of a first, short slice; None for CONTAINER_SLICE_SECONDS. Leaves no container. Takes
+    no lock. Raises RunEnded, SliceOver, WorkStopped and LeaseLost.
     """
     if run.image is None:
         raise ImpossibleJob("The run’s image was deleted. Start another run.")
     image = provide_image(run.image, heartbeat.beat)
-    ContainerSlice(run, heartbeat, CONTAINER_SLICE_SECONDS).work_in(image)
+    ContainerSlice(run, heartbeat, seconds).work_in(image)
 
 
 class ContainerSlice(RunSlice):
@@ -154,8 +155,10 @@ class ContainerSlice(RunSlice):
     nothing.
     """
 
-    def __init__(self, run: AdversaryRun, heartbeat: Heartbeat, seconds: float) -> None:
-        super().__init__(run, heartbeat, seconds=seconds)
+    def __init__(self, run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) -> None:
+        super().__init__(run, heartbeat, seconds=seconds or CONTAINER_SLICE_SECONDS)
+        # A short slice ends also without a question, because short jobs wait behind it.
+        self._is_short = seconds is not None
         self._contexts_by_pk = {context.pk: context for context in self._contexts}
         self._seen_questions: set[tuple[str, bool]] = set()
         self._foreign_count = 0
@@ -211,7 +214,8 @@ class ContainerSlice(RunSlice):
             self._heartbeat.beat()
             if time.monotonic() - self._active_at > MAX_SILENT_SECONDS:
                 raise RunEnded(End.GONE)
-            if must_end():
+            is_over = self._is_short and time.monotonic() > self._slice_ends_at
+            if is_over or must_end():
                 raise SliceOver
         except Exception as error:
             self._stop(error)

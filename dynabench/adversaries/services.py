@@ -136,9 +136,8 @@ def start_run(*, adversary: Adversary, actor: User | None) -> AdversaryRun:
             message = _("It has no image that is checked and allowed. Bring one, or allow it.")
             raise Refused(message, code="no_image")
     run = create_run(adversary=adversary, actor=actor, image=image)
-    # Nobody waits for what the schedule starts, and a container takes as long as an evaluation.
-    is_awaited = actor and not kind.is_container
-    enqueue(run.first_function if is_awaited else run.function, run.pk)
+    # Nobody waits for what the schedule starts.
+    enqueue(run.first_function if actor else run.function, run.pk)
     return run
 
 

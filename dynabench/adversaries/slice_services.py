@@ -58,7 +58,7 @@ def _do_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) ->
         # Imported here, because it needs Docker's library, which only workers have.
         from dynabench.adversaries.container_worker import run_container
 
-        run_container(run, heartbeat)
+        run_container(run, heartbeat, seconds)
         return End.FINISHED
     with LoggedWords(run, heartbeat.beat) as masked_words:
         slice_class = TalkSlice if run.round.task.config.talk else RunSlice

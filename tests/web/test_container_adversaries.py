@@ -15,7 +15,7 @@ from core.errors import Invalid, Refused
 from dynabench.adversaries import container_worker
 from dynabench.adversaries.container_messages import describe_run
 from dynabench.adversaries.image_services import allow_image, bring_image, discard_unused_archives
-from dynabench.adversaries.jobs import attack, start_nightly_adversaries
+from dynabench.adversaries.jobs import attack, begin_attack, start_nightly_adversaries
 from dynabench.adversaries.models import BUDGET_FIELDS, AdversaryImage, AdversaryRun, AdversaryTry
 from dynabench.adversaries.selectors import find_allowed_image
 from dynabench.adversaries.services import start_run, stop_run
@@ -252,6 +252,25 @@ def test_slices_continue_where_they_were(scene, monkeypatch):
     run = play_run(monkeypatch, scene, program)
     assert (run.ended_by, run.calls) == (End.FINISHED, 3)
     assert len(starts) > 1
+
+
+def test_a_run_that_a_person_starts_begins_before_evaluations(scene, monkeypatch):
+    """Its first slice is short, also if the program asks nothing."""
+    starts = []
+
+    def program(run):
+        starts.append(run)
+        yield ask(**RIGHT)
+
+    play(monkeypatch, program)
+    monkeypatch.setattr("dynabench.adversaries.jobs.FIRST_SLICE_SECONDS", 1e-9)
+    run = start_run(adversary=scene[2], actor=scene[1])
+    begin_attack(run.pk)
+    run.refresh_from_db()
+    assert (run.state, starts) == ("queued", [])
+    attack(run.pk)
+    run.refresh_from_db()
+    assert (run.ended_by, len(starts)) == (End.FINISHED, 1)
 
 
 def test_an_owner_stops_it(scene, monkeypatch):
