@@ -422,6 +422,7 @@ Q_CLUSTER: dict[str, Any] = {
 LONG_JOBS = {
     "evaluation.jobs.evaluate_next",
     "evaluation.jobs.run_training",
+    "evaluation.jobs.choose_ruler",
     "dynabench.operations.demo.jobs.fill",
     "dynabench.adversaries.jobs.attack",
     "dynabench.adversaries.jobs.check_transfer",

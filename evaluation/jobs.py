@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from core.jobs.periodic import run_sweeps, tidy_daily
-from core.periodic import register_sweep
+from core.periodic import register_minutely, register_sweep
 from evaluation.dataset_releases.build import build_version
 from evaluation.isolation.queue.leases import build_claimable_condition, claim_job, sweep_jobs
 from evaluation.isolation.queue.lifecycle import do_claimed_job
@@ -20,6 +20,7 @@ from evaluation.models import (
     LlmJudge,
     Paraphrasing,
     PracticeRun,
+    Ruler,
     Submission,
     TrainingRun,
 )
@@ -27,6 +28,8 @@ from evaluation.runs.execute import execute_run
 from evaluation.runs.handed import discard_handed_answers
 from evaluation.runs.item_services import refresh_item_properties
 from evaluation.runs.leak_services import store_leak_trials
+from evaluation.runs.rulers.fitting import refresh_ruler
+from evaluation.runs.rulers.services import choose_anchors_of
 from evaluation.runs.services import (
     claim_next_run,
     end_overdue_runs,
@@ -73,6 +76,24 @@ def serve_practice(run_id: UUID) -> None:
 def run_custom_metric(metric_id: UUID) -> None:
     """Try out a task's custom metric, or score stored answers with it."""
     do_claimed_job(claim_job(CustomMetric, metric_id), run_metric)
+
+
+def choose_ruler(ruler_id: int) -> None:
+    """Choose the anchors of a task's new ruler, and expect the scores of its models."""
+    ruler = do_claimed_job(claim_job(Ruler, ruler_id), choose_anchors_of)
+    # A job that waits or failed has none.
+    if ruler and ruler.anchors.exists():
+        refresh_ruler(ruler)
+
+
+@register_minutely(counts="rulers refreshed", why="New models and new rounds join the rulers.")
+def refresh_rulers() -> int:
+    """Add new models and new sets to all rulers; return how many rulers changed.
+
+    Can be called at any time, by several workers at once.
+    """
+    serving = Ruler.objects.filter(retired_at=None, state=Job.State.DONE).select_related("task")
+    return sum(refresh_ruler(ruler) for ruler in serving)
 
 
 def check_submission(submission_id: UUID) -> None:

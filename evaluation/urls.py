@@ -7,6 +7,7 @@ from evaluation.dataset_releases import views as release_views
 from evaluation.judges.custom_metrics import views as metric_views
 from evaluation.judges.llm_judges import views as judge_views
 from evaluation.judges.paraphrases import views as paraphrase_views
+from evaluation.runs.rulers import views as ruler_views
 from evaluation.submissions import fooling, model_views, team_views
 from evaluation.submissions import views as submission_views
 from evaluation.submissions.own_workers import views as worker_views
@@ -84,6 +85,9 @@ urlpatterns = [
         worker_views.remove_own_worker,
         name="own-worker-remove",
     ),
+    path("own/<slug:code>/ruler/", ruler_views.show_ruler, name="ruler"),
+    path("own/<slug:code>/ruler/retire/", ruler_views.retire, name="ruler-retire"),
+    path("own/<slug:code>/ruler/runs/", ruler_views.request_missing, name="ruler-runs"),
     path("own/<slug:code>/evaluation-sets/", set_views.show_sets, name="sets"),
     path("own/<slug:code>/evaluation-sets/new/", set_views.add_set, name="set-new"),
     path("own/<slug:code>/evaluation-sets/<slug:name>/", set_views.show_set, name="set"),

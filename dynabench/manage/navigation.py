@@ -227,7 +227,12 @@ SIDE_GROUPS = (
             SidePage(
                 "evaluation:sets",
                 _("Test sets"),
-                ("evaluation:set", "evaluation:set-*", "evaluation:paraphrases*"),
+                (
+                    "evaluation:set",
+                    "evaluation:set-*",
+                    "evaluation:paraphrases*",
+                    "evaluation:ruler*",
+                ),
                 _has_models,
             ),
             SidePage(

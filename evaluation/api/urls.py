@@ -12,6 +12,7 @@ from evaluation.api import (
     near_copies,
     own_workers,
     releases,
+    rulers,
     runs,
     sets,
     teams,
@@ -43,6 +44,8 @@ urlpatterns = [
         trainings.TrainedTarget.as_view(),
         name="training-target",
     ),
+    path(f"{TASK_PATH}ruler/", rulers.RulerView.as_view(), name="ruler"),
+    path(f"{TASK_PATH}ruler/runs/", rulers.RulerRuns.as_view(), name="ruler-runs"),
     path(SETS_PATH, sets.EvaluationSets.as_view(), name="evaluation-sets"),
     path(f"{SETS_PATH}<slug:name>/", sets.EvaluationSetView.as_view(), name="evaluation-set"),
     path(

@@ -24,6 +24,7 @@ from core.days import get_today
 from core.errors import Refused
 from core.files.storage.stored import list_files
 from evaluation.contract import AttemptFailed, ImpossibleJob
+from evaluation.dataset_releases.anchors import holds_serving_anchors
 from evaluation.dataset_releases.cards import write_cards
 from evaluation.dataset_releases.census import take_census
 from evaluation.dataset_releases.columns import FEATURE_NAMES
@@ -139,8 +140,11 @@ class Build:
         self.previous = finished_versions.order_by("-version").first()
         self.item_table = Table(DatasetItem, COLUMNS)
         held_until = self.options.held_until
-        # The day of the held back rows has come, so this version includes them.
-        self.holds_back = bool(held_until) and date.fromisoformat(held_until) > get_today()
+        # Once the day of the held-back rows has come, a version includes them, but never while
+        # they are anchors of a ruler.
+        self.holds_back = bool(held_until) and (
+            date.fromisoformat(held_until) > get_today() or holds_serving_anchors(self.round)
+        )
         self.planned_release: Forecast | None = None  # of a first version, after splitting
 
     def run(self) -> None:

@@ -13,6 +13,7 @@ from core.days import get_today
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from core.periodic import register_sweep
+from evaluation.dataset_releases.anchors import holds_serving_anchors
 from evaluation.dataset_releases.build import Options, check_confirmed
 from evaluation.dataset_releases.census import REASONS, take_census
 from evaluation.dataset_releases.forecast import Census, Forecast, compute_forecast, propose_sizes
@@ -207,8 +208,12 @@ def _check_release_allowed(round: Round, last_dataset: Dataset | None) -> None:
 
 
 def is_publication_due(dataset: Dataset) -> bool:
-    """Return whether the day has come on which the dataset's held-back rows are published."""
-    return bool(dataset.held_until and dataset.held_until <= get_today())
+    """Return whether the day has come on which the dataset's held-back rows are published.
+
+    Rows that are anchors of a ruler wait until it is retired.
+    """
+    has_come = bool(dataset.held_until and dataset.held_until <= get_today())
+    return has_come and not holds_serving_anchors(dataset.round)
 
 
 @register_sweep(why="Parts that a release holds back are released on their day.")

@@ -21,6 +21,7 @@ from evaluation.models import (
     EvaluationSet,
     EvaluationSetVersion,
     Publication,
+    RulerAnchor,
     Submission,
     TrainingRun,
 )
@@ -36,6 +37,7 @@ FINAL_REASONS = {
     ),
     "evaluated": gettext_noop("A submitted model was evaluated on this release."),
     "opened": gettext_noop("A later round has been opened."),
+    "anchors": gettext_noop("Its held-back rows are anchors of a ruler."),
 }
 """The reasons that make a release final, as texts."""
 
@@ -96,7 +98,7 @@ def _note_use(release_id: int) -> bool:
 def find_final_reasons(dataset: Dataset) -> list[str]:
     """Return the reasons why the release of this version is final, as keys of FINAL_REASONS.
 
-    Empty if the release can be undone. At most seven queries.
+    Empty if the release can be undone. At most eight queries.
     """
     return list(_iterate_final_reasons(dataset))
 
@@ -117,6 +119,9 @@ def _iterate_final_reasons(dataset: Dataset) -> Iterator[str]:
     later_rounds = Round.objects.filter(task=round.task_id, number__gt=round.number)
     if later_rounds.filter(opened_at__gte=released_at).exists():
         yield "opened"
+    # Of a retired ruler, too: an anchor names its row for good.
+    if RulerAnchor.objects.filter(version__evaluation_set__held_of=round).exists():
+        yield "anchors"
 
 
 def _is_trained_on(dataset: Dataset) -> bool:

@@ -20,6 +20,13 @@ from evaluation.models.own_workers import HandedAnswers, OwnWorker, SecondOpinio
 from evaluation.models.paraphrases import Paraphrase, Paraphrasing
 from evaluation.models.practice import PracticeHost, PracticeRun
 from evaluation.models.publications import Publication
+from evaluation.models.rulers import (
+    ExpectedScore,
+    Ruler,
+    RulerAnchor,
+    RulerLink,
+    RulerStanding,
+)
 from evaluation.models.runs import EvaluationRun, Score
 from evaluation.models.submissions import Submission, TrainedRows, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
@@ -35,6 +42,7 @@ __all__ = [
     "EvaluationRun",
     "EvaluationSet",
     "EvaluationSetVersion",
+    "ExpectedScore",
     "HandedAnswers",
     "ItemFit",
     "ItemProperty",
@@ -51,6 +59,10 @@ __all__ = [
     "PracticeRun",
     "PseudonymKey",
     "Publication",
+    "Ruler",
+    "RulerAnchor",
+    "RulerLink",
+    "RulerStanding",
     "Score",
     "SecondOpinion",
     "Submission",

@@ -41,7 +41,7 @@ def refresh_item_properties(version: EvaluationSetVersion) -> bool:
     """
     if version.size > MAX_ITEMS:
         return False
-    model_count = min(MAX_MODELS, _find_runs(version).count())
+    model_count = min(MAX_MODELS, find_answered_runs(version).count())
     fit = ItemFit.objects.filter(version=version).first()
     if model_count < MIN_MODELS or (fit and model_count < REFIT_SHARE * fit.model_count):
         return False
@@ -69,7 +69,7 @@ def refresh_item_properties(version: EvaluationSetVersion) -> bool:
     return True
 
 
-def _find_runs(version: EvaluationSetVersion) -> Any:
+def find_answered_runs(version: EvaluationSetVersion) -> Any:
     """Return the counting runs of the models that are still there, newest first."""
     runs = version.runs.filter(
         suite=EvaluationRun.Suite.PLAIN, submission__withdrawn_at=None
@@ -81,7 +81,7 @@ def _find_runs(version: EvaluationSetVersion) -> Any:
 def _read_right_answers(version: EvaluationSetVersion, reader: AnswerReader) -> NDArray[np.bool_]:
     """Return which answers are right: one row for each model, one column for each item."""
     rows = []
-    for run in _find_runs(version)[:MAX_MODELS]:
+    for run in find_answered_runs(version)[:MAX_MODELS]:
         right_answers = reader.read_right_answers(run)
         if right_answers is not None:
             rows.append(right_answers)

@@ -17,6 +17,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.files.storage.disk import open_scratch_folder
 from evaluation.contract import SetRow
+from evaluation.dataset_releases.anchors import has_serving_anchors
 from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
 from evaluation.test_sets.selectors import find_latest_version, select_open_versions
@@ -95,9 +96,23 @@ def change_set(
 ) -> None:
     """Change a set's access settings and description. Its versions stay.
 
-    Takes no lock: the last change wins.
+    Locks the set, so that no ruler chooses its anchors meanwhile. Raises Refused if rows that are
+    secret would become public while they are anchors.
     """
     set_rows = EvaluationSet.objects.filter(pk=evaluation_set.pk)
+    former = set_rows.select_for_update(of=("self",)).get()
+    opened = [
+        name
+        for name in ("may_leave", "answers_public")
+        if access_settings[name] and not getattr(former, name)  # type: ignore[literal-required]
+    ]
+    # Closing a set, or changing its description, harms no anchor.
+    if opened and has_serving_anchors(former):
+        raise Refused(
+            gettext("Rows of this set are anchors of the ruler. Retire the ruler first."),
+            code="anchors",
+            field=opened[0],
+        )
     set_rows.update(description=description, **access_settings)
     log(actor, "evaluation_set.changed", evaluation_set, **access_settings)
 

@@ -20,6 +20,7 @@ from django.db.models import Q, QuerySet
 
 from core.accounts.models import CountedPerson, User
 from evaluation.contract import Number, Outcome
+from evaluation.dataset_releases.anchors import count_expected_numbers
 from evaluation.kinds import TARGET_KIND
 from evaluation.models import (
     EvaluationRun,
@@ -64,6 +65,10 @@ def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
         + [AXIS_METRICS[delta] for delta in deltas]
     )
     has_trial = version.evaluation_set.source == EvaluationSet.Source.HELD
+    # What the ruler expects of a model follows from its answers to the anchors: the mean over all
+    # linked sets, and a number for each. A number has fewer steps than a score on the whole set.
+    if expected_count := count_expected_numbers(version):
+        metrics += ["accuracy"] * expected_count
     if config.get_component(config.answer_field).type != "span":
         return Disclosure(version.size, tuple(metrics), has_trial=has_trial)
     # Perturbations keep the answers that are marked in a text. The words that stay, and so how

@@ -21,7 +21,7 @@ from core.web.bodies import FORM_BYTES, limit_body
 from core.web.downloads import respond_with_csv, respond_with_lines
 from core.web.htmx import get_form_status
 from core.web.lists import list_page
-from core.web.refusals import show_as_message
+from core.web.refusals import show_as_form_error, show_as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.test_sets.forms import (
     MAX_FILE_BYTES,
@@ -105,9 +105,10 @@ def show_set(request: HttpRequest, code: str, name: str) -> HttpResponse:
     initial = {field: getattr(evaluation_set, field) for field in EDITABLE_FIELDS}
     form = AboutForm(request.POST or None, initial=initial, use_required_attribute=False)
     if request.method == "POST" and form.is_valid():
-        change_set(evaluation_set=evaluation_set, actor=user, **form.about)
-        messages.success(request, _("%(set)s saved.") % {"set": evaluation_set})
-        return redirect("evaluation:set", code=code, name=name)
+        with show_as_form_error(form):
+            change_set(evaluation_set=evaluation_set, actor=user, **form.about)
+            messages.success(request, _("%(set)s saved.") % {"set": evaluation_set})
+            return redirect("evaluation:set", code=code, name=name)
     rows = evaluation_set.versions.select_related("dataset__round__task", "evaluation_set__task")
     versions = list(rows.order_by("-version"))
     values: dict[str, Any] = {"task": task, "one": evaluation_set}

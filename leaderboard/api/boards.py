@@ -9,12 +9,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.web.api import build_weights_parameter, respond_with_version
+from evaluation.models import Ruler
 from leaderboard.api.asking import (
     MINE_PARAMETER,
     compute_version,
     read_board_request,
     read_requested_matrix,
 )
+from leaderboard.api.ruler_schemas import OneRuler
 from leaderboard.api.schemas import CurrentBoard, RoundsMatrix, TrainingDates
 from leaderboard.board.query import BoardRequest
 from leaderboard.ranking.weights import METRIC_PREFIX, SET_PREFIX
@@ -93,6 +95,33 @@ class TrainingDatesView(APIView):
         return Response(TrainingDates(body).data)
 
 
+class OneRulerView(APIView):
+    is_public = True
+    reads_query = ("GET",)
+
+    @extend_schema(
+        operation_id="leaderboard_ruler", parameters=[MINE_PARAMETER], responses=OneRuler
+    )
+    def get(self, request: Request, code: str) -> Response:
+        """Return what each model is expected to score on each round, beside what was measured.
+
+        Without a ruler, `why` says what is missing, and both lists are empty.
+        """
+        from leaderboard.board.one_ruler import build_ruler_board, build_ruler_body, find_obstacle
+
+        task = find_task(request, code)
+        matrix = read_requested_matrix(request, task)
+        found = find_obstacle(task, matrix)
+        # Not an error: whether a task has a ruler is the answer.
+        if isinstance(found, Ruler):
+            body = {**build_ruler_body(build_ruler_board(found, matrix)), "why": None}
+        else:
+            missing = dict.fromkeys(("metric", "ruler", "anchors"))
+            body = {"task": code, "why": found.value, **missing, "is_rounded": False}
+            body |= {"sets": [], "models": []}
+        return Response(OneRuler(body).data)
+
+
 class RoundsMatrixView(APIView):
     is_public = True
     reads_query = ("GET",)
@@ -102,10 +131,13 @@ class RoundsMatrixView(APIView):
     )
     def get(self, request: Request, code: str) -> Response:
         """Return the results of models and people on each round's newest set, with an ETag."""
+        from leaderboard.rounds.falls import find_last_fall
+
         task = find_task(request, code)
         matrix, opened_rounds = read_requested_matrix(request, task), find_opened_rounds([task])
         numbers = get_all_numbers(opened_rounds)
         meters = _build_meters(matrix, opened_rounds)
+        fall = find_last_fall(task, matrix)
 
         def build_body() -> dict[str, Any]:
             from leaderboard.rounds.matrix import build_rounds, build_rounds_body
@@ -113,12 +145,13 @@ class RoundsMatrixView(APIView):
             table = build_rounds_body(matrix, build_rounds(matrix, opened_rounds, numbers))
             worn = [meter.build_json() for meter in meters]
             # Numbers of large rounds are counted in the background.
-            return {**table, "worn": worn, "is_counting": len(numbers) < len(opened_rounds)}
+            table |= {"worn": worn, "last_fall": fall and fall.build_json()}
+            return {**table, "is_counting": len(numbers) < len(opened_rounds)}
 
         states = [(round.number, round.state) for round in opened_rounds]
         people = [(pk, counted.numbers) for pk, counted in sorted(numbers.items())]
         return respond_with_version(
-            request, compute_version(task, matrix, states, people, meters), build_body
+            request, compute_version(task, matrix, states, people, meters, fall), build_body
         )
 
 

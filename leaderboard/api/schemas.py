@@ -442,6 +442,17 @@ class WornRound(Shape):
     worn_out = WornOut()
 
 
+class RoundFall(Shape):
+    """A fall of the models' mean between the last two rounds on the ruler, in points."""
+
+    earlier = serializers.IntegerField(help_text="Round.")
+    later = serializers.IntegerField(help_text="Round.")
+    fall = serializers.FloatField(help_text="Below 0: a rise.")
+    harder = Interval(help_text="The part that the same models lose by harder examples.")
+    others = serializers.FloatField(help_text="The part that comes from other models.")
+    both = serializers.IntegerField(help_text="Models that ran both rounds.")
+
+
 class RoundsMatrix(Shape):
     """The results of every model on every round."""
 
@@ -454,6 +465,7 @@ class RoundsMatrix(Shape):
     rounds = RoundColumn(many=True)
     models = RoundLine(many=True)
     worn = WornRound(many=True)
+    last_fall = RoundFall(allow_null=True, help_text="null: not two rounds on the ruler.")
 
 
 class DatedSide(Shape):

@@ -4,7 +4,12 @@ from django.urls import path
 
 from leaderboard.api.arena_judges import ArenaJudges
 from leaderboard.api.arenas import ArenaView
-from leaderboard.api.boards import LeaderboardView, RoundsMatrixView, TrainingDatesView
+from leaderboard.api.boards import (
+    LeaderboardView,
+    OneRulerView,
+    RoundsMatrixView,
+    TrainingDatesView,
+)
 from leaderboard.api.comparisons import CompareView
 from leaderboard.api.evidence import (
     EvidenceAnswersView,
@@ -28,6 +33,7 @@ urlpatterns = [
     path(BOARD_PATH, LeaderboardView.as_view(), name="leaderboard"),
     path(f"{BOARD_PATH}compare/", CompareView.as_view(), name="leaderboard-compare"),
     path(f"{BOARD_PATH}rounds/", RoundsMatrixView.as_view(), name="leaderboard-rounds"),
+    path(f"{BOARD_PATH}ruler/", OneRulerView.as_view(), name="leaderboard-ruler"),
     path(
         f"{BOARD_PATH}training-dates/",
         TrainingDatesView.as_view(),

@@ -35,3 +35,12 @@ def select_drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         name for name in metrics if name not in COST_METRICS and name not in DETAIL_METRICS
     )
+
+
+SHARE_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
+"""Metrics that are shares of right answers, so that sets can be joined."""
+
+
+def find_share_metric(metrics: Sequence[str]) -> str | None:
+    """Return the first metric that is a share of right answers; None if there is none."""
+    return next((name for name in SHARE_METRICS if name in metrics), None)

@@ -14,9 +14,9 @@ from leaderboard.ranking.weights import (
     read_weights,
 )
 
-OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
+OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format", "ruler")
 """The names of the options in a URL, apart from weights."""
-TRANSIENT_OPTIONS = ("page", "open", "format")
+TRANSIENT_OPTIONS = ("page", "open", "format", "ruler")
 """Options that are not kept when the weights or the order change."""
 Mode = Literal["anchored", "robust", "classic"]
 MODES: tuple[Mode, ...] = ("anchored", "robust", "classic")

@@ -25,6 +25,7 @@ from leaderboard.board.query import (
     read_former_weighting,
     read_request,
 )
+from leaderboard.board.ruler_views import build_figure_of, show_ruler_board
 from leaderboard.ranking.weights import METRIC_PREFIX, SET_PREFIX, Weighting, WeightsError
 from tasks.access import ALL_KINDS, find_task
 from tasks.models import Task
@@ -47,6 +48,8 @@ FILES: Files = {
 def show_board(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of a task, ranked with the weights in the URL; with `format`, return a file.
 
+    With `ruler`, show them on one ruler instead.
+
     Redirects to the arena's page if the task is an arena.
     """
     from leaderboard.board.matrix import read_matrix
@@ -55,6 +58,8 @@ def show_board(request: HttpRequest, code: str) -> HttpResponse:
     if task.config.kind == "arena":
         return redirect("leaderboard:arena", code)
     matrix = read_matrix(task, request.user if _wants_own_models(request) else None)
+    if "ruler" in request.GET:
+        return show_ruler_board(request, task, matrix)
     query, start = (
         dict(request.GET.lists()),
         find_start_weights(task, matrix, request.GET.get("fork")),
@@ -102,6 +107,9 @@ def download_board_chart(request: HttpRequest, code: str, name: str, format: str
         build_trend_figure(ranked_board, matrix, day),
         draw_plane(ranked_board, matrix, board_request)["figure"],
     ]
+    # Only if it is wanted: it has queries of its own.
+    if name == "one-ruler":
+        figures = [build_figure_of(task, matrix)]
     return respond_with_figure(
         request,
         index_figures(figures),

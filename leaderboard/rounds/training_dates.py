@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.models import Submission
+from leaderboard.board import columns
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import BoardModel, Matrix
 from leaderboard.board.sets import BoardSet
@@ -21,8 +22,6 @@ from tasks.models import Round
 from validation.rates.rates import compute_wilson_interval
 
 Floats = NDArray[np.floating[Any]]
-SHARE_METRICS = ("accuracy", "exact_match", "vqa_accuracy")
-"""Metrics that are shares of right answers, so that sets can be joined."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class DatedModel:
 
 def find_share_metric(matrix: Matrix) -> str | None:
     """Return the first metric that is a share of correct answers; None if the task has none."""
-    return next((name for name in SHARE_METRICS if name in matrix.metrics), None)
+    return columns.find_share_metric(matrix.metrics)
 
 
 def build_dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[DatedModel]:

@@ -30,6 +30,7 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
     With `format`, return a file instead.
     """
     from leaderboard.board.matrix import read_matrix
+    from leaderboard.rounds.falls import find_last_fall
     from leaderboard.rounds.figures import build_round_figures
     from leaderboard.rounds.matrix import build_rounds
     from leaderboard.rounds.worn import build_worn_meters
@@ -57,6 +58,7 @@ def show_rounds(request: HttpRequest, code: str) -> HttpResponse:
         ),
         "loops": any(each.in_the_loop for line in table.lines for each in line.cells),
         "is_counting": len(numbers) < len(opened_rounds),
+        "last_fall": find_last_fall(task, matrix),
         "mine": "mine" in request.GET,
     }
     return render(request, "leaderboard/rounds.html", values)
@@ -121,6 +123,7 @@ def _build_file_response(task: Task, format: str) -> HttpResponse:
     Status 400 for another format, 503 while numbers about people are still being counted.
     """
     from leaderboard.board.matrix import read_matrix
+    from leaderboard.rounds.falls import find_last_fall
     from leaderboard.rounds.matrix import build_rounds, build_rounds_body, write_rounds_csv
     from leaderboard.rounds.worn import build_worn_meters
 
@@ -139,8 +142,13 @@ def _build_file_response(task: Task, format: str) -> HttpResponse:
     table = build_rounds(matrix, opened_rounds, numbers)
     meters = build_worn_meters(matrix, opened_rounds)
     if format == "json":
-        worn = [meter.build_json() for meter in meters]
-        return JsonResponse({**build_rounds_body(matrix, table), "worn": worn})
+        fall = find_last_fall(task, matrix)
+        body = build_rounds_body(matrix, table)
+        body |= {
+            "worn": [meter.build_json() for meter in meters],
+            "last_fall": fall and fall.build_json(),
+        }
+        return JsonResponse(body)
     return respond_with_attachment(
         write_rounds_csv(table, meters), f"{task.code}-rounds.csv", "text/csv"
     )

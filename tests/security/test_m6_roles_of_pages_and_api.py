@@ -123,6 +123,10 @@ SAME = {
     f"GET {SET}versions/<int:version>/items/": (
         f"{OWN}evaluation-sets/<slug:name>/v<int:version>/items/"
     ),
+    f"GET {TASK}ruler/": f"{OWN}ruler/",
+    f"POST {TASK}ruler/": f"POST {OWN}ruler/retire/",
+    f"DELETE {TASK}ruler/": f"POST {OWN}ruler/retire/",
+    f"POST {TASK}ruler/runs/": f"POST {OWN}ruler/runs/",
     f"GET {TASK}check-inputs/": f"{T}submit/",
     f"GET {TASK}quota/": f"{T}submit/",
     f"GET {TASK}models/": f"{T}models/",
@@ -162,6 +166,7 @@ SAME = {
     f"GET {BOARD}": f"{T}leaderboard/",
     f"GET {BOARD}compare/": f"{T}leaderboard/compare/",
     f"GET {BOARD}rounds/": f"{T}leaderboard/rounds/",
+    f"GET {BOARD}ruler/": f"{T}leaderboard/",
     f"GET {BOARD}training-dates/": f"{T}leaderboard/training-dates/",
     f"GET {BOARD}people/": f"{T}people/",
     f"GET {BOARD}forks/": f"{T}leaderboard/forks/",

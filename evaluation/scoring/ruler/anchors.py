@@ -23,6 +23,7 @@ def choose_anchors(
     groups: ItemGroups,
     count: int,
     random: np.random.Generator,
+    candidates: NDArray[np.intp] | None = None,
 ) -> NDArray[np.intp]:
     """Return the columns of the anchors, in ascending order.
 
@@ -31,22 +32,26 @@ def choose_anchors(
     is_right
         Answers of the known models: one row for each model, one column for each item.
     groups
-        The group of each item. The last group gives no anchors: it stands for what comes later.
+        The group of each item.
     count
         The number of anchors, at least `MIN_ANCHORS`.
     random
         Draws the second half.
+    candidates
+        The columns to choose from. None: all but those of the last group, which stands for what
+        comes later.
 
     Raises
     ------
     ValueError
-        If the earlier groups have fewer items, or `count` is too small.
+        If there are fewer items to choose from, or `count` is too small.
     """
-    candidates = np.flatnonzero(groups.group_of < len(groups.names) - 1)
+    if candidates is None:
+        candidates = np.flatnonzero(groups.group_of < len(groups.names) - 1)
     if not MIN_ANCHORS <= count <= len(candidates):
         raise ValueError(
             f"The number of anchors must be from {MIN_ANCHORS} to {len(candidates)},"
-            " the number of items in all groups but the last."
+            " the number of items to choose from."
         )
     difficulty = is_right.mean(axis=0)
     telling = compute_covariances(is_right, groups)

@@ -6,7 +6,7 @@ Both are measured on whole models for which everything was done without them: th
 the weights and the fit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,8 @@ DESIGN_EFFECT = 3.0
 HUBER_BOUND = 1.345
 """In standard deviations. Errors beyond it count less (Huber 1981); 95% efficient if normal."""
 ITERATION_COUNT = 30
+AnchorChoice = Callable[[NDArray[np.bool_]], NDArray[np.intp]]
+"""Chooses the columns of the anchors from the models that a mask of rows names."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Ruler:
     """For each group the line that corrects the predictor."""
     half_widths: Floats
     """For each group half the width of a 95% interval, for a model of remoteness 1."""
+    even_half_widths: Floats
+    """The same for any model: wider than needed for a near one, narrower for a remote one."""
 
     def predict(self, anchor_answers: NDArray[np.bool_]) -> PredictedShares:
         """Return what models would score in each group, from their answers to the anchors.
@@ -97,25 +101,52 @@ def fit_ruler(
         If there are too few rows, or too few different models.
     ValueError
         If the number of anchors is too small, or larger than the number of items to choose from.
+    """
+
+    def choose(taught: NDArray[np.bool_]) -> NDArray[np.intp]:
+        # The same seed: what differs from the final anchors is what the models left out decide.
+        return choose_anchors(is_right[taught], groups, anchor_count, np.random.default_rng(seed))
+
+    everybody = np.ones(len(is_right), dtype=bool)
+    folds = split_whole_models(whole_models)
+    anchors = choose(everybody)
+    return link_shares(is_right, groups.compute_shares(is_right), folds, anchors, choose)
+
+
+def link_shares(
+    is_right: NDArray[np.bool_],
+    shares: Floats,
+    folds: Sequence[NDArray[np.bool_]],
+    anchors: NDArray[np.intp],
+    choose: AnchorChoice,
+) -> Ruler:
+    """Return the ruler that predicts these shares from anchors that are chosen already.
+
+    Parameters
+    ----------
+    is_right
+        The known models' answers to all items that may be anchors.
+    shares
+        Their share (0-1) of right answers in each group: one row for each model.
+    folds
+        Masks of rows that are left out together, of `split_whole_models`.
+    anchors
+        The columns of the anchors.
+    choose
+        Chooses anchors as these were chosen, so that their choice is tested, too.
 
     Notes
     -----
     Intervals are cross-conformal (Vovk 2015) with whole models as the units left out, and errors
     divided by remoteness (Papadopoulos et al. 2011).
     """
-    folds = split_whole_models(whole_models)
-    shares = groups.compute_shares(is_right)
-    anchors = choose_anchors(is_right, groups, anchor_count, np.random.default_rng(seed))
     predictor = fit_predictor(is_right[:, anchors], shares, folds)
 
     # Everything once more without each whole model, to see how a new one would be predicted.
     predicted, remoteness = np.empty_like(shares), np.empty(len(shares))
     for fold in folds:
         taught = ~fold
-        # The same seed: what differs from the final anchors is what the models left out decide.
-        fold_anchors = choose_anchors(
-            is_right[taught], groups, anchor_count, np.random.default_rng(seed)
-        )
+        fold_anchors = choose(taught)
         inner_folds = [other[taught] for other in folds if other is not fold]
         without = fit_predictor(is_right[np.ix_(taught, fold_anchors)], shares[taught], inner_folds)
         left_out = is_right[np.ix_(fold, fold_anchors)]
@@ -129,7 +160,8 @@ def fit_ruler(
     # Errors per unit of remoteness, so that one quantile serves near and remote models.
     errors = np.abs(intercepts + slopes * predicted - shares)
     half_widths = np.quantile(errors / remoteness[:, None], LEVEL, axis=0)
-    return Ruler(anchors, predictor, intercepts, slopes, half_widths)
+    even_half_widths = np.quantile(errors, LEVEL, axis=0)
+    return Ruler(anchors, predictor, intercepts, slopes, half_widths, even_half_widths)
 
 
 def fit_correction(predicted: Floats, shares: Floats) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""A task's ruler: choose its anchors, expect scores from them, and show what is missing."""
