@@ -20,6 +20,7 @@ from core.accounts.people import get_person
 from core.errors import Invalid
 from core.web.api import NewestFirst, read
 from core.web.form_fields import build_request_field
+from dynabench.campaigns.findings.information import preview_bonus
 from dynabench.campaigns.forms import OpenForm
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import (
@@ -44,7 +45,15 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         model = Campaign
         fields = (
             *("slug", "name", "kind", "rounds", "way", "state", "places", "each", "minutes"),
-            *("opens_at", "closes_at", "currency", "pay_task", "pay_accepted", "pay_bonus"),
+            *(
+                "opens_at",
+                "closes_at",
+                "currency",
+                "pay_task",
+                "pay_accepted",
+                "pay_bonus",
+                "information_bonus",
+            ),
             *("budget", "machine_hour", "approval_days", "opened_at", "closed_at", "made_at"),
         )
 
@@ -165,6 +174,10 @@ class _CampaignAPIView(APIView):
         require_permission(self.request.user, task, can_read)
         return task
 
+    def find_campaign(self, slug: str) -> Campaign:
+        """Return the campaign, if the person owns its task. Raises Http404, PermissionDenied."""
+        return get_object_or_404(self.get_owned_task().campaigns.select_related("task"), slug=slug)
+
 
 @extend_schema_view(get=extend_schema(operation_id="campaigns_list"))
 class CampaignList(_CampaignAPIView, generics.ListAPIView[Campaign]):
@@ -182,10 +195,6 @@ class CampaignList(_CampaignAPIView, generics.ListAPIView[Campaign]):
 
 class CampaignView(_CampaignAPIView):
     """One campaign: its plan and its numbers."""
-
-    def find_campaign(self, slug: str) -> Campaign:
-        """Return the campaign, if the person owns its task. Raises Http404, PermissionDenied."""
-        return get_object_or_404(self.get_owned_task().campaigns.select_related("task"), slug=slug)
 
     @extend_schema(operation_id="campaigns_get", responses=WholeCampaignSerializer)
     def get(self, request: Request, code: str, slug: str) -> Response:
@@ -209,6 +218,45 @@ class CampaignView(_CampaignAPIView):
         return Response(WholeCampaignSerializer(self.find_campaign(slug)).data)
 
 
+class PreviewedPersonSerializer(serializers.Serializer[Any]):
+    """What the past catches of one person would have earned, in the smallest unit."""
+
+    person = serializers.CharField(help_text="The pseudonym.")
+    catches = serializers.IntegerField()
+    flat = serializers.IntegerField(help_text="The same bonus for each catch.")
+    by_information = serializers.IntegerField()
+
+
+class PreviewedCatchSerializer(serializers.Serializer[Any]):
+    """A past catch, and what it would have earned, in the smallest unit."""
+
+    round = serializers.IntegerField(help_text="Its number.")
+    example = serializers.UUIDField()
+    person = serializers.CharField(help_text="The author's pseudonym.")
+    information = serializers.FloatField(help_text="From 0 to 1.")
+    flat = serializers.IntegerField()
+    by_information = serializers.IntegerField()
+
+
+class BonusPreviewSerializer(serializers.Serializer[Any]):
+    """What a campaign's bonus would have paid for the newest catches of finished rounds."""
+
+    information = serializers.FloatField(help_text="The sum over all catches.")
+    flat_cost = serializers.IntegerField(help_text="With fee and tax, in the smallest unit.")
+    information_cost = serializers.IntegerField()
+    people = PreviewedPersonSerializer(many=True)
+    catches = PreviewedCatchSerializer(many=True)
+
+
+class BonusPreviewView(_CampaignAPIView):
+    """What past catches would have earned by a flat bonus and by information."""
+
+    @extend_schema(operation_id="campaigns_bonus_preview", responses=BonusPreviewSerializer)
+    def get(self, request: Request, code: str, slug: str) -> Response:
+        """Return what a flat bonus and one by information would have paid. Owners only."""
+        return Response(BonusPreviewSerializer(preview_bonus(self.find_campaign(slug))).data)
+
+
 def _find_rounds(task: Task, numbers: Collection[int]) -> list[Round]:
     """Return the task's rounds with these numbers. Raises Invalid if one does not exist."""
     rounds_by_number = {round.number: round for round in task.rounds.all()}
@@ -221,4 +269,9 @@ def _find_rounds(task: Task, numbers: Collection[int]) -> list[Round]:
 urlpatterns = [
     path("tasks/<slug:code>/campaigns/", CampaignList.as_view(), name="campaigns"),
     path("tasks/<slug:code>/campaigns/<slug:slug>/", CampaignView.as_view(), name="campaign"),
+    path(
+        "tasks/<slug:code>/campaigns/<slug:slug>/bonus-preview/",
+        BonusPreviewView.as_view(),
+        name="campaign-bonus-preview",
+    ),
 ]

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from core.text.money import format_units
+from dynabench.campaigns.findings.information import iterate_preview_rows
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import (
@@ -107,6 +108,7 @@ FILES: dict[str, Callable[[Campaign], Rows]] = {
     "bank": list_transfers,
     "taxes": list_taxes,
     "answers": list_answers,
+    "bonus": iterate_preview_rows,
 }
 
 FILE_TITLES = {
@@ -117,6 +119,8 @@ FILE_TITLES = {
     # Translators: file: what each person was paid, for taxes
     "taxes": _("Taxes"),
     "answers": _("Questionnaire answers"),
+    # Translators: file: what earlier catches would have earned
+    "bonus": _("Preview of the bonus"),
 }
 """The titles of the files on the campaign's page."""
 

@@ -50,6 +50,7 @@ LABELS = {
     "pay_accepted": _("Pay per accepted example"),
     "pay_bonus": _("Bonus per catch"),
     "novel_bonus": _("Reduce the bonus for repeated catches"),
+    "information_bonus": _("Pay the bonus by information"),
     "hourly": _("Minimum hourly pay"),
     "fee_percent": _("Panel fee (percent)"),
     "tax_percent": _("Tax on pay and fee (percent)"),
@@ -86,6 +87,7 @@ HELP_TEXTS: dict[str, Any] = {
     "minutes": _("After this time, someone else can take the place. We still pay for late work."),
     "closes_at": _("Leave empty to close the campaign yourself."),
     "novel_bonus": _("The closer a catch is to an earlier one, the smaller its bonus."),
+    "information_bonus": _("Full for catches that people agree on and every model gets wrong."),
     "hourly": _("We warn you while median earnings are lower."),
     **dict.fromkeys(("requires", "pauses_itself"), ""),  # the labels say it
     "budget": _("Covers fees, tax and all possible bonuses. Leave empty for no limit."),

@@ -74,6 +74,9 @@ class Campaign(models.Model):
     novel_bonus = models.BooleanField(
         default=False, help_text="Examples similar to earlier ones get a smaller bonus."
     )
+    information_bonus = models.BooleanField(
+        default=False, db_default=False, help_text="The bonus follows `rules.information`."
+    )
     # The owner is warned while the median person earns less than this in an hour.
     hourly = models.PositiveIntegerField(default=0)
     # What the panel takes on top of the pay, and the tax on both. The budget covers these, too, and

@@ -19,6 +19,7 @@ urlpatterns = [
     path("<slug:slug>/bonuses/", own_views.plan_all_bonuses, name="bonuses"),
     path("<slug:slug>/payments/<int:pk>/", own_views.resolve_unclear_payment, name="payment"),
     path("<slug:slug>/coverage/", own_views.show_coverage, name="coverage"),
+    path("<slug:slug>/bonus/", own_views.show_bonus_preview, name="bonus-preview"),
     path("<slug:slug>/quality/", own_views.show_quality, name="quality"),
     path("<slug:slug>/places/<int:pk>/", own_views.show_place, name="place"),
     path("<slug:slug>/<slug:kind>.csv", own_views.download_file, name="file"),

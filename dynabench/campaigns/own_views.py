@@ -28,6 +28,7 @@ from dynabench.campaigns.before.qualification_items import (
 )
 from dynabench.campaigns.files import FILE_TITLES, FILES
 from dynabench.campaigns.findings.coverage import count_answers_by_question, measure_coverage
+from dynabench.campaigns.findings.information import preview_bonus
 from dynabench.campaigns.forms import (
     ExternalPaymentForm,
     InviteForm,
@@ -244,6 +245,20 @@ def show_quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     campaign = find_campaign(request, code, slug)
     values = {"task": campaign.task, "campaign": campaign, "looks": find_quality_concerns(campaign)}
     return render(request, "own/campaign_quality.html", values)
+
+
+@require_safe
+def show_bonus_preview(request: HttpRequest, code: str, slug: str) -> HttpResponse:
+    """Show what past catches would have earned by a flat bonus and by a bonus by information."""
+    campaign = find_campaign(request, code, slug)
+    preview = preview_bonus(campaign)
+    values = {
+        "task": campaign.task,
+        "campaign": campaign,
+        "preview": preview,
+        "page": list_page(request, preview.people, size=PAGE_SIZE),
+    }
+    return render(request, "own/campaign_bonus.html", values)
 
 
 @require_safe

@@ -37,8 +37,9 @@ PLAN_STEPS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "pay": (
         gettext_lazy("Pay"),
         (
-            *("currency", "pay_task", "pay_accepted", "pay_bonus", "novel_bonus", "pay_test"),
-            *("hourly", "fee_percent", "tax_percent", "budget", "machine_hour"),
+            *("currency", "pay_task", "pay_accepted", "pay_bonus", "novel_bonus"),
+            *("information_bonus", "pay_test", "hourly"),
+            *("fee_percent", "tax_percent", "budget", "machine_hour"),
         ),
     ),
     "panel": (

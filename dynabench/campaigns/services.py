@@ -22,6 +22,7 @@ from dynabench.campaigns.before.qualification_items import (
     select_test_gold_items,
 )
 from dynabench.campaigns.findings.coverage import measure_novelty
+from dynabench.campaigns.findings.information import measure_information
 from dynabench.campaigns.invitations import mail_invitations
 from dynabench.campaigns.models import (
     SUBMITTED_STATES,
@@ -61,6 +62,7 @@ FIXED_FIELDS = (
     "pay_task",
     "pay_accepted",
     "pay_bonus",
+    "information_bonus",
     "pay_test",
     "deterrents",
     "is_labelled",
@@ -376,7 +378,7 @@ def credit_due_pay(*, campaign: Campaign) -> int:
     """Credit the pay that decisions on examples have made due; return the number of rows added.
 
     1. Find the verified errors whose bonus was not credited yet, and the share of the bonus
-       that each earns.
+       that each earns, by its novelty and its information if the campaign says so.
     2. For each decision, credit the pay for an accepted example and the bonus, once.
     3. Stop once a person has been paid for the required number of examples, so that the budget
        is not exceeded.
@@ -404,6 +406,10 @@ def credit_due_pay(*, campaign: Campaign) -> int:
     shares = dict.fromkeys((decision.pk for decision in new_decisions), 1.0)
     if campaign.novel_bonus and new_decisions:
         shares = measure_novelty(campaign.task, new_decisions)
+    if campaign.information_bonus and new_decisions:
+        information = measure_information(new_decisions)
+        # A catch whose novelty is still unknown waits, and so does its bonus.
+        shares = {pk: share * information[pk] for pk, share in shares.items()}
     examples = [
         AcceptedExample(
             places_by_author[decision.example.annotator_id].pk,

@@ -29,12 +29,16 @@ MAX_EARLIER_MODELS = 50
 
 @dataclass(frozen=True)
 class _Pair:
-    """The halves of a round's release, and the day from which its rows were public."""
+    """The halves of a round's release, and since when each of them has been public.
+
+    published_at: of what was held back; None while it is secret.
+    """
 
     round: Round
     released: EvaluationSetVersion
     held: EvaluationSetVersion
     released_at: datetime
+    published_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -111,13 +115,17 @@ def _find_pair(evaluation_set: EvaluationSet) -> _Pair | None:
     versions = EvaluationSetVersion.objects.order_by("-version")
     held = versions.filter(evaluation_set__held_of=round).first()
     released = versions.filter(evaluation_set__round=round, dataset__isnull=False).first()
+    if held is None or released is None or max(held.size, released.size) > MAX_ITEMS:
+        return None
     # The first release made the rows public; later ones only leave out what was withdrawn.
-    first_release = round.datasets.filter(state="done").order_by("version").first()
-    if held is None or released is None or first_release is None:
+    releases = list(
+        round.datasets.filter(state="done", finished_at__isnull=False).order_by("version")
+    )
+    if not releases or releases[0].finished_at is None:
         return None
-    if max(held.size, released.size) > MAX_ITEMS or first_release.finished_at is None:
-        return None
-    return _Pair(round, released, held, first_release.finished_at)
+    published = [release for release in releases if "held" in release.numbers.get("rows", ())]
+    published_at = published[0].finished_at if published else None
+    return _Pair(round, released, held, releases[0].finished_at, published_at)
 
 
 def _select_runs(version: EvaluationSetVersion) -> QuerySet[EvaluationRun]:
@@ -137,6 +145,9 @@ def _find_missing_pairs(pair: _Pair) -> list[tuple[EvaluationRun, EvaluationRun]
     held_runs = _select_runs(pair.held).filter(
         ~Exists(has_trial), submission__queued_at__gt=pair.released_at
     )
+    # Later models may have learned both halves, so they would always seem honest.
+    if pair.published_at is not None:
+        held_runs = held_runs.filter(submission__queued_at__lt=pair.published_at)
     released_runs = {
         run.submission_id: run
         for run in _select_runs(pair.released).filter(
@@ -154,6 +165,7 @@ def _find_missing_pairs(pair: _Pair) -> list[tuple[EvaluationRun, EvaluationRun]
 def _read_authors(round: Round) -> dict[str, int]:
     """Return the author of each example of a round, by the uid that it has in sets."""
     rows = Example.objects.filter(round=round).values_list("uid", "uuid", "annotator", "pk")
+    # Pseudonyms change when a person leaves, but the row of the annotator stays.
     authors = {}
     for uid, uuid, annotator_id, pk in rows.iterator():
         # Rows of unknown authors were drawn one by one, so each is a cluster of its own.
@@ -175,6 +187,7 @@ def _compute_expected(pair: _Pair, halves: tuple[_HalfReader, ...]) -> tuple[int
 
     Models behind another server's address may have changed since, so they don't count as earlier.
     """
+    # Files of a submission never change, so an earlier one can't have seen the rows.
     earlier = Q(submission__queued_at__lt=pair.released_at)
     runs_by_half: list[dict[UUID, EvaluationRun]] = []
     for version in (pair.released, pair.held):

@@ -88,6 +88,7 @@ def find_shown_trials(
             f"{path}__version__slices",
             f"{path}__version__dataset__numbers",
         )
+    # A later version of a release leaves out what was withdrawn, so its trial replaces the former.
     newest: dict[tuple[UUID, int], LeakTrial] = {}
     for trial in trials.order_by("made_at", "pk"):
         newest[trial.submission_id, trial.round_id] = trial
@@ -96,6 +97,7 @@ def find_shown_trials(
         for trial in newest.values()
         if is_exact or _may_be_shown(trial)
     ]
+    # Corrected over what the reader sees: hidden trials can't raise an alarm.
     p_values = [estimate.p_value for _trial, estimate in shown if estimate is not None]
     corrected = iter(correct_by_holm(p_values))
     return [

@@ -74,6 +74,7 @@ class LeakEstimate:
 
         One-sided, since a leak can only help on released rows.
         """
+        # A model that is always right, or always wrong, has no variance.
         if not self.error:
             return 1.0 if self.difference <= 0 else 0.0
         return float(stdtr(self.degrees_of_freedom, -self.difference / self.error))
@@ -112,6 +113,7 @@ def estimate_leak(released: TrialHalf, held: TrialHalf) -> LeakEstimate | None:
     for half in halves:
         if len(half.is_right) < MIN_EXAMPLES or len(set(half.authors)) < MIN_AUTHORS:
             return None
+    # One slope for both: with two, a leak could hide in the slope of the released half.
     slope = _fit_slope(halves)
     means, variances, freedoms = [], [], []
     for half in halves:

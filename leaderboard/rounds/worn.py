@@ -77,6 +77,7 @@ class WornMeter:
 def build_worn_meters(matrix: Matrix, rounds: Sequence[Round]) -> list[WornMeter]:
     """Return the meter of each round with a set, by number. Two queries."""
     closing_days = {round.number: round.closed_at for round in rounds}
+    # When a model's run ended says nothing: old models are run on new sets, too.
     arrivals = _read_arrivals(matrix)
     sets = {board_set.version_id: board_set for board_set in matrix.sets if board_set.round}
     sums_by_version = _read_item_sums(list(sets))
@@ -87,6 +88,7 @@ def build_worn_meters(matrix: Matrix, rounds: Sequence[Round]) -> list[WornMeter
         closed_at = closing_days.get(board_set.round)
         first_day = closed_at.date() if closed_at else board_set.date
         scores = _list_scores(matrix, set_index, first_day, arrivals)
+        # On a sealed set the matrix has rounded scores only.
         step = 1 / count_steps(board_set.size) if board_set.is_sealed else 0.0
         rows = sums_by_version.get(board_set.version_id, [])
         item_n = sum(row["items"] for row in rows)
@@ -126,6 +128,7 @@ def _list_scores(
             or model.id not in arrivals
         ):
             continue
+        # Old runs stored no number of examples.
         n = int(numbers.n[model_index, set_index, column]) or matrix.sets[set_index].size
         # Models from before the round could all be compared on it on the same day.
         scores.append(DatedScore(max(first_day, arrivals[model.id]), value / 100, n))
@@ -165,6 +168,7 @@ def _read_item_sums(version_ids: Sequence[int]) -> dict[int, list[dict[str, Any]
 
 def _compute_margin(rows: Sequence[Mapping[str, Any]]) -> Cell:
     """Return people − models − ambiguity in points, with an interval clustered by author."""
+    # Authors without a judged example would count as clusters of size 0.
     clusters = [(row["margin_sum"], row["judged"]) for row in rows if row["judged"]]
     if len(clusters) < MIN_AUTHORS or sum(judged for _total, judged in clusters) < MIN_ITEMS:
         return EMPTY_CELL

@@ -98,6 +98,7 @@ def find_worn_day(scores: Sequence[DatedScore], rounding_step: float = 0.0) -> W
     models = len(ordered) - place
     if models < MIN_NEWEST:
         return WornDay(WornState.NOT_YET)
+    # Only days whose tail isn't rejected have a cost.
     near = [other for other, cost in costs.items() if cost <= costs[place] + PROFILE_DROP]
     return WornDay(
         WornState.WORN,

@@ -90,6 +90,7 @@ def test_owners_see_it_all(page, nli):
         "study/",
         "study/quality/",
         "study/coverage/",
+        "study/bonus/",
         f"study/places/{place.pk}/",
     ):
         visit(page, f"/own/nli/campaigns/{path}")

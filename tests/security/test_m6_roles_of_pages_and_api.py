@@ -178,6 +178,7 @@ SAME = {
     f"GET {BOARD}snapshots/<int:number>/": f"{T}leaderboard/snapshots/<int:number>/",
     f"GET {TASK}campaigns/": f"{OWN}campaigns/",
     f"GET {TASK}campaigns/<slug:slug>/": f"{OWN}campaigns/<slug:slug>/",
+    f"GET {TASK}campaigns/<slug:slug>/bonus-preview/": f"{OWN}campaigns/<slug:slug>/bonus/",
     f"PATCH {TASK}campaigns/<slug:slug>/": f"POST {OWN}campaigns/<slug:slug>/change/<slug:step>/",
     f"GET {TASK}studies/": f"{OWN}studies/",
     f"POST {TASK}studies/": f"POST {OWN}studies/new/",

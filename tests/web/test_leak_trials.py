@@ -92,6 +92,18 @@ def test_a_model_in_the_loop_has_none(closed, halves):
     assert store_leak_trials(run_on_both(halves, later_model(closed.task), in_the_loop=True)) == 0
 
 
+def test_once_both_halves_are_public_a_new_model_has_none(closed, halves):
+    honest = run_on_both(halves, later_model(closed.task))
+    release = halves["round"].dataset
+    release.pk, release.version, release.numbers = None, 2, {"rows": {"held": 9}}
+    release.finished_at = timezone.now()
+    release.save()
+    late = accepted_model(closed.task, name="late", is_published=True)
+    run_on_both(halves, late)
+    assert store_leak_trials(honest) == 1
+    assert not LeakTrial.objects.filter(submission=late).exists()
+
+
 def test_one_half_is_not_enough(closed, halves):
     model = later_model(closed.task)
     assert store_leak_trials(run_on(halves["round"], model, bool)) == 0

@@ -255,8 +255,18 @@ def make_campaign(task):
             still_needed=0, is_verified=True, is_validated_error=True, decided_at=timezone.now(),
         )  # fmt: skip
         TextKey.objects.create(example=example, round=round, key=number % MANY)
+    campaign.pay_bonus = 100
+    campaign.save()
+    # Past catches of many people, for the preview of the bonus. Two more people have written.
+    for _ in range(MANY - 2):
+        (example,) = write_many(round, UserFactory(), ["fooled"])
+        Consensus.objects.create(
+            example=example, round=round, state="decided", label="neutral", votes=3,
+            still_needed=0, is_verified=True, is_validated_error=True, decided_at=timezone.now(),
+        )  # fmt: skip
     address = reverse("own-campaigns:coverage", args=[task.code, campaign.slug])
-    return [(address, "page", MANY)]
+    preview = reverse("own-campaigns:bonus-preview", args=[task.code, campaign.slug])
+    return [(address, "page", MANY), (preview, "page", MANY)]
 
 
 def make_news(owner):
