@@ -9,7 +9,7 @@ The sentences are DynaSent's (round 1, dev), of which the starter gets the label
 DYNABENCH_DATA. A flip is an answer that differs from the label after the search's changes. It says
 nothing of whether people still read the label in the changed sentence. So readers judge that:
 
-1. `--texts` writes READ_TEXTS changed sentences and READ_CONTROLS unchanged ones, shuffled, with
+1. `--texts` writes 60 changed sentences and 20 unchanged ones, shuffled, with
    the label of each (columns `id`, `text`, `label`). Nothing says which are changed, or what the
    starter answers.
 2. Each reader fills in a row for each text: `id`, `reader`, `valid` (yes or no: a careful reader
@@ -18,11 +18,8 @@ nothing of whether people still read the label in the changed sentence. So reade
    readers agree, with Krippendorff's alpha.
 """
 
-import csv
-import hashlib
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -34,6 +31,14 @@ sys.path.insert(0, str(ROOT))
 
 from bench.command import EXIT_UNAVAILABLE, add_origin, build_parser  # noqa: E402
 from bench.confidence import read_dynasent_rows  # noqa: E402
+from bench.readers import (  # noqa: E402
+    choose_read_texts,
+    compute_interval,
+    measure_validity,
+    print_validity,
+    read_judgements,
+    write_texts,
+)
 from dynabench.adversaries.kinds.base import Probe, ProbeAnswer, Step  # noqa: E402
 from dynabench.adversaries.kinds.search import LETTER_EDITS, SearchLimits, search_sentence  # noqa: E402
 from evaluation.training.calibration import compute_probabilities  # noqa: E402
@@ -43,8 +48,6 @@ from evaluation.training.shipped import find_shipped_folder, unpack_starter  # n
 from serving.backends import TorchBackend, load_model_and_filling  # noqa: E402
 from serving.spec import ModelSpec, open_folder  # noqa: E402
 from serving.tokens import build_codec  # noqa: E402
-from validation.rates.agreement import compute_krippendorff_alpha  # noqa: E402
-from validation.rates.rates import compute_wilson_interval  # noqa: E402
 
 SEED = 0
 MAX_WORDS = 30
@@ -57,8 +60,6 @@ WAYS: Mapping[str, SearchLimits] = {
 """The settings of the search that are compared."""
 READ_WAY = "both, greedy"
 """The settings whose flips are read."""
-READ_TEXTS, READ_CONTROLS = 60, 20
-"""How many changed sentences, and how many unchanged ones, readers get."""
 
 
 class Starter:
@@ -134,100 +135,6 @@ def measure_way(
     }
 
 
-def compute_interval(count: int, total: int) -> list[float]:
-    """Return Wilson's 95% interval of a share."""
-    return [round(end, 3) for end in compute_wilson_interval(count, total)]
-
-
-# Readers
-
-
-def name_text(text: str) -> str:
-    """Return an id of a text that says nothing of it."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def choose_read_texts(flips: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return changed and unchanged sentences for readers, shuffled: id, text, label, source."""
-    rng = Random(SEED)
-    shuffled_flips = rng.sample(flips, len(flips))
-    rows = []
-    for one in shuffled_flips[:READ_TEXTS]:
-        rows.append({"text": one["to"], "label": one["label"], "source": "changed"})
-    # Of other sentences, so that nobody can compare a changed one with its original.
-    for one in shuffled_flips[READ_TEXTS : READ_TEXTS + READ_CONTROLS]:
-        rows.append({"text": one["from"], "label": one["label"], "source": "unchanged"})
-    rng.shuffle(rows)
-    return [{"id": name_text(row["text"]), **row} for row in rows]
-
-
-def write_texts(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    """Write the texts for readers, without what they must not know."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["id", "text", "label"], extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def read_judgements(path: Path) -> dict[str, dict[str, bool]]:
-    """Return by text id what each reader said. Raises SystemExit for another value than yes, no."""
-    judgements: dict[str, dict[str, bool]] = defaultdict(dict)
-    with path.open(newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            word = (row.get("valid") or "").strip().lower()
-            if word not in ("yes", "no") or not row.get("id") or not row.get("reader"):
-                raise SystemExit(
-                    f"{path}, line {number}: it needs id, reader, and valid: yes or no."
-                )
-            judgements[row["id"]][row["reader"]] = word == "yes"
-    return judgements
-
-
-def measure_validity(
-    rows: Sequence[Mapping[str, str]], judgements: Mapping[str, Mapping[str, bool]]
-) -> dict[str, Any]:
-    """Return the share of valid texts, by source, and how well readers agree on all of them.
-
-    A text counts if two readers or more judged it, and is valid if all of them say so.
-    """
-    result: dict[str, Any] = {}
-    for source in ("changed", "unchanged"):
-        votes = [judgements.get(row["id"], {}) for row in rows if row["source"] == source]
-        read_votes = [one for one in votes if len(one) >= 2]
-        valid_count = sum(all(one.values()) for one in read_votes)
-        total = len(read_votes)
-        result[source] = {"texts": total, "valid": valid_count}
-        if total:
-            result[source]["share"] = round(valid_count / total, 3)
-            result[source]["interval"] = compute_interval(valid_count, total)
-    read_ids = [row["id"] for row in rows if len(judgements.get(row["id"], {})) >= 2]
-    table, agreeing_count, pair_count = [], 0, 0
-    for one in read_ids:
-        yes_count = sum(judgements[one].values())
-        no_count = len(judgements[one]) - yes_count
-        table.append([yes_count, no_count])
-        pair_count += (yes_count + no_count) * (yes_count + no_count - 1) // 2
-        agreeing_count += (yes_count * (yes_count - 1) + no_count * (no_count - 1)) // 2
-    if pair_count:
-        result["agreement"] = round(agreeing_count / pair_count, 3)
-        alpha = compute_krippendorff_alpha(table)
-        result["alpha"] = round(alpha, 3) if isinstance(alpha, float) else None
-    return result
-
-
-def print_validity(validity: Mapping[str, Any]) -> None:
-    for source in ("changed", "unchanged"):
-        found = validity[source]
-        if found["texts"]:
-            low, high = found["interval"]
-            print(
-                f"{source} sentences: {found['share']:.1%} of {found['texts']} valid for all "
-                f"readers (95% CI {low:.1%} to {high:.1%})"
-            )
-    if "agreement" in validity:
-        print(f"readers agree: {validity['agreement']:.1%} of pairs, alpha {validity['alpha']}")
-
-
 def main() -> None:
     parser = build_parser(__doc__, quick="160 of the 200 sentences")
     parser.add_argument("--texts", type=Path, help="where to write texts for readers, as CSV")
@@ -245,7 +152,7 @@ def main() -> None:
             raise SystemExit(EXIT_UNAVAILABLE)
         ways = {name: measure_way(starter, sentences, limits) for name, limits in WAYS.items()}
     ratios = {name: way["flipped"] for name, way in ways.items()}
-    rows = choose_read_texts(ways[READ_WAY]["flips"])
+    rows = choose_read_texts(ways[READ_WAY]["flips"], SEED)
     results = add_origin({"ways": ways, "ratios": ratios}, "torch", "transformers")
     if args.texts:
         write_texts(args.texts, rows)

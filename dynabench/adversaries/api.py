@@ -50,12 +50,17 @@ class AdversaryRunSerializer(serializers.ModelSerializer[AdversaryRun]):
     """A run of an adversary, with its limits and what it used."""
 
     round = serializers.IntegerField(source="round.number", help_text="Round number.")
+    weak_spots = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Words of the weak spots among its topics. null: it writes about none.",
+    )
 
     class Meta:
         model = AdversaryRun
         fields = (
             ("number", "round", "state", "ended_by", "error", "log", "calls", "examples", "tokens")
-            + ("cost", "seconds")
+            + ("cost", "seconds", "weak_spots")
             + BUDGET_FIELDS
             + ("queued_at", "finished_at")
         )

@@ -177,6 +177,10 @@ class AdversaryRun(Job, Budget):
     log = models.TextField(
         blank=True, db_default="", help_text="The end of what its container wrote as a log."
     )
+    # Kept, because each slice repeats the search, and what people write changes weak spots.
+    weak_spots = models.JSONField(
+        null=True, help_text="Words of the weak spots among its topics. Null: not looked for."
+    )
     calls = models.PositiveIntegerField(default=0)
     examples = models.PositiveIntegerField(default=0)
     tokens = models.PositiveBigIntegerField(default=0)

@@ -31,6 +31,7 @@ from dynabench.adversaries.selectors import (
     find_current_run,
     with_last_run,
 )
+from dynabench.adversaries.spot_services import count_spot_uses
 from dynabench.adversaries.transfer_selectors import (
     build_transfer_rows,
     can_transfer,
@@ -134,7 +135,8 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     task, adversary = _find_adversary(request, code, pk)
     filters = TryFilter(request)
     tries = adversary.logged_tries.filter(**filters.chosen_values).select_related("example", "run")
-    kind = KINDS.get(adversary.kind)
+    # None if the kind's package is no longer installed.
+    kind, last_run = KINDS.get(adversary.kind), adversary.runs.first()
     values = {
         "task": task,
         "adversary": adversary,
@@ -143,7 +145,8 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "run": find_current_run(adversary),
         "allowed_image": find_allowed_image(adversary),
         "runs": list_page(request, adversary.runs.select_related("round"), name="runs"),
-        "budget": describe_budget(adversary.runs.first()),
+        "budget": describe_budget(last_run),
+        "spots": count_spot_uses(last_run),
         "filters": filters,
         "page": list_page(request, tries),
     }

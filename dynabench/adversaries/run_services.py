@@ -48,6 +48,7 @@ from dynabench.adversaries.run_steps import (
 from dynabench.adversaries.selectors import hash_question
 from dynabench.adversaries.services import find_kind
 from dynabench.adversaries.share_services import has_share_left
+from dynabench.adversaries.spot_services import find_run_options
 from dynabench.adversaries.writer_services import AdversaryWriter, open_writer
 from evaluation.contract import ImpossibleJob
 from evaluation.isolation.queue.leases import Heartbeat, LeaseLost
@@ -97,6 +98,7 @@ class RunSlice:
         run.asked_targets.add(*[entry.target_id for entry in self._entries])
         # Each run of an adversary searches in another way, and each slice of a run in the same.
         self._seed = f"{self._adversary.seed} {run.number}"
+        self._options = find_run_options(run, self._kind)
         self._contexts = self._list_contexts()
         self._known = self._load_tries()
         self._seen_digests: set[str] = set()
@@ -119,7 +121,7 @@ class RunSlice:
 
     def _plan_attacks(self, rng: Random) -> Iterable[Attack]:
         labels = self._config.goal_choices
-        return self._kind.plan_attacks(self._adversary.options, labels, rng)
+        return self._kind.plan_attacks(self._options, labels, rng)
 
     def _list_contexts(self) -> list[Context]:
         """Return the round's texts in an order that depends on the run's seed only.

@@ -79,7 +79,7 @@ class TalkSlice(RunSlice):
         self._opening_turns: list[dict[str, str]] = []
 
     def _plan_attacks(self, rng: Random) -> Iterable[Attack]:
-        return self._kind.plan_talks(self._adversary.options, self._task, rng)
+        return self._kind.plan_talks(self._options, self._task, rng)
 
     def _follow(self, attack: Attack, context: Context) -> None:
         self._talk_count += 1
@@ -105,6 +105,7 @@ class TalkSlice(RunSlice):
         if not is_valid or len(turn.earlier) >= self._task.max_turns:
             self._count_idle_probe()
             return NO_ANSWER
+        # As the model reads it, with the system message and all answers so far.
         question = self._build_turn(turn, label, context)
         # Two conversations may come to the same turns, and then get the same answer.
         if question.digest in self._seen_digests:
@@ -281,7 +282,8 @@ class TalkSlice(RunSlice):
         """Return the tokens and the cost of each turn up to this try, from the log."""
         uses = []
         one: AdversaryTry | None = logged_try
-        while one is not None:  # a query for each turn, of which there are a few
+        # A query for each turn, of which there are a few.
+        while one is not None:
             uses.append((one.tokens, one.cost))
             one = one.previous
         return uses[::-1]
@@ -291,6 +293,7 @@ class TalkSlice(RunSlice):
     ) -> dict[str, Any] | None:
         """Return the inputs of the repeated conversation; None if it does not fool the model."""
         *asked_turns, answer = list_spoken_turns(get_conversation(assignment).turns)
+        # Each turn of the adversary is followed by an answer, so they alternate.
         texts = [turn["text"] for turn in [*asked_turns, answer]]
         exchanges = tuple(map(Exchange, texts[::2], texts[1::2]))
         values: Mapping[str, Any] | None = claim.values

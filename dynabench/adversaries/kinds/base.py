@@ -219,6 +219,8 @@ class AdversaryKind:
     reads_context: ClassVar[bool] = True
     """Whether its texts can be about a context that the models read with them."""
 
+    has_found_topics: ClassVar[bool] = False
+    """Whether it writes about weak spots, too, if its setting WEAK_SPOTS is on."""
     no_talk_reason: ClassVar[str] = gettext_noop("This kind can't have conversations.")
     """Why it can't work in tasks of conversations; "" if it can."""
 
@@ -267,6 +269,10 @@ def list_kinds() -> list[AdversaryKind]:
     return sorted(KINDS.values(), key=lambda kind: (kind.place, kind.name))
 
 
+WEAK_SPOTS = "weak_spots"
+"""The name of the setting that says whether to write about the models' weak spots, too."""
+FOUND_TOPICS = "found_topics"
+"""The key of lines among the settings of a run: topics that are weak spots of the models."""
 LINE_MESSAGE = gettext_noop("Line %(number)d: separate its parts with |, label first.")
 LABEL_MESSAGE = gettext_noop("Line %(number)d: “%(label)s” is not a label of this task.")
 MAX_LINES = 2000

@@ -13,6 +13,8 @@ from typing import Any
 from core.text.words import gettext_noop
 from dynabench.adversaries.kinds.archive import Archive, Cell, clean_reply
 from dynabench.adversaries.kinds.base import (
+    FOUND_TOPICS,
+    WEAK_SPOTS,
     AdversaryKind,
     Attack,
     Probe,
@@ -87,6 +89,7 @@ class LanguageModel(AdversaryKind, name="language_model"):
     title = gettext_noop("Language model")
     summary = gettext_noop("One of the task’s chat models writes texts and learns what works.")
     place = 3
+    has_found_topics = True
     no_talk_reason = ""
     settings = (
         Setting(
@@ -111,6 +114,13 @@ class LanguageModel(AdversaryKind, name="language_model"):
             gettext_noop("One per line. It looks for a catch with each strategy and each topic."),
         ),
         Setting("topics", gettext_noop("Topics"), "lines", DEFAULT_TOPICS),
+        Setting(
+            WEAK_SPOTS,
+            gettext_noop("Write about the models’ weak spots, too"),
+            "flag",
+            True,
+            gettext_noop("The writing model reads their words, but no texts of people."),
+        ),
         Setting("proposals", gettext_noop("Maximum texts"), "number", 60, low=1, high=5000),
         Setting(
             "turns",
@@ -165,7 +175,12 @@ def _open_archive(settings: Mapping[str, Any], rng: Random) -> Archive:
     strategies = _read_cell_lines("strategies", settings["strategies"])
     if not strategies:
         raise SettingError("strategies", NO_STRATEGY_MESSAGE)
-    return Archive(strategies, _read_cell_lines("topics", settings["topics"]), rng)
+    topics = _read_cell_lines("topics", settings["topics"])
+    found_topics = _read_cell_lines("topics", settings.get(FOUND_TOPICS, ""))
+    # Without topics of its own, an adversary goes on to write about anything, too.
+    if found_topics:
+        topics = [*(topics or [""]), *found_topics]
+    return Archive(strategies, topics, rng)
 
 
 def _read_cell_lines(setting: str, text: str) -> list[str]:
