@@ -50,6 +50,7 @@ def show_ruler_board(request: HttpRequest, task: Task, matrix: "Matrix") -> Http
         return JsonResponse(build_ruler_body(board))
     if format == "csv":
         return respond_with_attachment(write_ruler_csv(board), f"{task.code}-ruler.csv", "text/csv")
+    # Only the page's scores: a thousand models on 20 sets have 20,000.
     page = list_page(request, board.lines, size=PAGE_ROWS)
     scores = board.read_scores(page.rows)
     values |= {"board": board, "page": page}

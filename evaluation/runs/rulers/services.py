@@ -120,6 +120,7 @@ def request_anchor_runs(*, ruler: Ruler, actor: User) -> list[EvaluationRun]:
     As `request_runs`, which requests each run once.
     """
     runs: list[EvaluationRun] = []
+    # Also sets without anchors: a model that runs here answers the whole task.
     for lacking in list_lacking_models(ruler):
         if lacking.can_request:
             runs += request_runs(submission=lacking.model, actor=actor)

@@ -46,6 +46,7 @@ def show_ruler(request: HttpRequest, code: str) -> HttpResponse:
             with show_as_form_error(form):
                 request_ruler(task=task, actor=user, **form.cleaned_data)
                 return redirect("evaluation:ruler", code)
+    # Read anew: a request that was refused may have been beaten by another owner's.
     ruler = find_ruler(task)
     values: dict[str, Any] = {"task": task, "ruler": ruler, "form": form, "least": MIN_MODELS}
     values["may_own"] = can_own(user, task)

@@ -38,6 +38,7 @@ def unpack_ruler(content: bytes) -> Ruler:
             for shape, (centre, scale) in zip(get_args(TrendShape), arrays["trends"], strict=True)
         )
         predictor = AnchoredPredictor(
+            # Stored as bits, but multiplied as numbers.
             known_answers=arrays["known_answers"].astype(float),
             median_difference=float(arrays["median_difference"]),
             trends=trends,
