@@ -222,9 +222,10 @@ def export_numbers(request: HttpRequest, code: str, kind: str) -> HttpResponse:
     lines: list[Any] = [["round"]]
     table = [flatten_row(row) for row in rows]
     if table:
-        # All rows have the same keys, as one function makes them.
-        lines = [table[0].keys()]
-        lines += [row.values() for row in table]
+        # The columns of all rounds, in order: only rounds with a sample have its size.
+        columns = list(dict.fromkeys(name for row in table for name in row))
+        lines = [columns]
+        lines += [[row.get(name) for name in columns] for row in table]
     return respond_with_csv(lines, f"{task.code}-numbers.csv")
 
 

@@ -8,9 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Example
 from core.accounts.models import Annotator
-from tasks.models import Round
+from tasks.models import Round, TargetModel
 from validation.consensus.consensus import Vote
 from validation.consensus.dawid_skene.posterior import FittedModel
+from validation.consensus.vote_draws import DrawRule
 
 # The same limit as that of `validation.imports.rows.Answer`, which refuses longer ones.
 MAX_ANSWER_CHARS = 5000
@@ -289,6 +290,10 @@ class RoundPolicy(models.Model):
     filled_to = models.BigIntegerField(default=0)  # an example's id
     # The fields of `validation.consensus.dawid_skene.posterior.FittedModel`.
     model = models.JSONField(null=True)
+    # The fields of `validation.consensus.vote_draws.DrawRule`. Null: people judge everything.
+    draw = models.JSONField(null=True)
+    # Since when the judge model hasn't answered; null while it answers.
+    judge_down_since = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "validation_judging"
@@ -301,6 +306,56 @@ class RoundPolicy(models.Model):
     def fitted_model(self) -> FittedModel | None:
         """Return Dawid and Skene's model of the round's votes; None if none was fitted."""
         return FittedModel(**self.model) if self.model else None
+
+    @property
+    def draw_rule(self) -> DrawRule | None:
+        """Return the rule by which people are asked about a sample; None if about everything."""
+        return DrawRule(**self.draw) if self.draw else None
+
+
+class VoteDraw(models.Model):
+    """Whether people are asked about an example that a judge model answered first.
+
+    Written once, before anybody votes, and never changed: neither by another rule of the round nor
+    by another answer of the judge. Without a row, people are asked by the task's configuration.
+    """
+
+    class Reason(models.TextChoices):
+        SURE = "sure", _("The judge model was sure")
+        UNSURE = "unsure", _("The judge model was unsure")
+        NO_ANSWER = "no_answer", _("The judge model gave no answer")
+
+    # The primary key, so that of two draws at the same moment only the first is stored.
+    example = models.OneToOneField(
+        Example, on_delete=models.CASCADE, primary_key=True, related_name="vote_draw"
+    )
+    # A copy of the example's round, so that the counts of a round need no join.
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
+    judge = models.ForeignKey(
+        TargetModel, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False
+    )
+    judge_score = models.FloatField(
+        null=True, help_text="The probability that the author is right; null: no answer."
+    )
+    chance = models.FloatField(help_text="Of being drawn for people: above 0, at most 1.")
+    is_drawn = models.BooleanField()
+    reason = models.CharField(max_length=9, choices=Reason)
+    drawn_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            # Votes are weighted by one over it.
+            models.CheckConstraint(
+                condition=Q(chance__gt=0, chance__lte=1), name="draw_chance_is_known"
+            )
+        ]
+        indexes = [
+            # The counts of a round, and whether it has any.
+            models.Index(fields=["round", "is_drawn", "reason"], name="draw_counts")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.example}: {'drawn' if self.is_drawn else 'not drawn'} ({self.chance:g})"
 
 
 class QueueItem(models.Model):

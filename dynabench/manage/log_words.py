@@ -143,6 +143,7 @@ ACTION_WORDS: dict[str, Promise] = {
     "task.changed": _("Changed the task"),
     "task.created": _("Created the task"),
     "training.requested": _("Requested a training run"),
+    "votes.draw_changed": _("Changed which examples people judge"),
     "votes.taken-back": _("Withdrew votes"),
 }
 """The description of each action."""

@@ -82,7 +82,7 @@ def show_review_queue(request: HttpRequest, code: str) -> HttpResponse:
 
 def _find_example(task: Task, uuid: UUID) -> Example:
     # All that the page names of the example, in one query.
-    rows = Example.objects.select_related("context", "annotator", "round__task")
+    rows = Example.objects.select_related("context", "annotator", "round__task", "vote_draw")
     return get_object_or_404(rows, uuid=uuid, round__task=task)
 
 

@@ -18,6 +18,7 @@ from dynabench.manage import (
     review,
     review_many,
     rounds,
+    vote_draw,
 )
 from dynabench.manage.second_opinion import show_second_opinion
 from dynabench.manage.setup import (
@@ -70,6 +71,7 @@ urlpatterns = [
     # The same view: htmx renews the tiles by this address, which no browser has in its history.
     path("tiles/", dashboard.show_dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.show_policy, name="policy"),
+    path("rounds/<int:number>/sample/", vote_draw.show_vote_draw, name="vote-draw"),
     path("rounds/<int:number>/second-opinion/", show_second_opinion, name="second-opinion"),
     path("annotators/", people.show_annotators, name="annotators"),
     re_path(

@@ -19,7 +19,8 @@ from validation.consensus.consensus import Policy, Vote
 from validation.decisions.jobs import refit_second_opinions
 from validation.decisions.policy_preview import preview_policy
 from validation.decisions.second_opinion import compute_second_opinion
-from validation.models import Consensus, QueueItem, RoundPolicy
+from validation.decisions.services import derive_round
+from validation.models import Consensus, QueueItem, RoundPolicy, Validation
 from validation.rates.agreement import MAX_CHOICES
 from validation.rates.rates import Undefined
 
@@ -136,3 +137,26 @@ def test_without_votes_the_page_says_why(client, alice, nli):
     TaskMember.objects.create(task=nli.task, user=alice, role="owner")
     client.force_login(alice)
     assert client.get("/own/nli/rounds/1/second-opinion/").context["reason"]
+
+
+def test_only_peoples_votes_stop_an_example(judged, nli):
+    """People where it matters: programs that agree make nothing sure, people do."""
+    rederive(round=nli, policy=Policy("dawid-skene", of=7, threshold=0.9))
+    author = UserFactory()
+    by_programs, by_people = write(nli, author, 100), write(nli, author, 101)
+    voted(by_people, ENTAILMENT, ENTAILMENT, ENTAILMENT, by=judged)
+    for person in [UserFactory() for _ in range(5)]:
+        Validation.objects.create(
+            example=by_programs,
+            validator=get_annotator(person),
+            author=by_programs.annotator,
+            label="entailment",
+            by_program=True,
+        )
+    previewed = preview_policy(nli, Policy("dawid-skene", of=7, threshold=0.9))
+    derive_round(round=nli)
+    assert Consensus.objects.get(pk=by_people.pk).still_needed == 0
+    unsure = Consensus.objects.get(pk=by_programs.pk)
+    assert (unsure.state, unsure.still_needed) == ("undecided", 1)
+    assert previewed.first[by_people.pk][1].state == "decided"
+    assert by_programs.pk not in previewed.first

@@ -38,7 +38,9 @@ class RateSerializer(serializers.Serializer[Any]):
     high = serializers.FloatField()
     n = serializers.IntegerField(help_text="Its denominator.")
     method = serializers.CharField(
-        help_text="How the interval was found. hajek: the share is weighted for how contexts came."
+        help_text="How the interval was found. hajek: the share is weighted for how contexts came. "
+        "judge-model: estimated from a sample with the help of a judge model; then n counts what "
+        "people judged."
     )
 
 
@@ -100,6 +102,13 @@ class NumbersSerializer(serializers.Serializer[Any]):
     criteria_unclear_share = RateSerializer(required=False, allow_null=True)
     criteria_author_share = RateSerializer(required=False, allow_null=True)
     criteria_krippendorff_alpha = serializers.FloatField(required=False, allow_null=True)
+    sample_drawn = serializers.IntegerField(
+        required=False,
+        help_text="Examples that people are asked about, where a judge model answers all.",
+    )
+    sample_left_out = serializers.IntegerField(
+        required=False, help_text="Examples that the draw left out."
+    )
 
 
 class StatisticsSerializer(serializers.Serializer[Any]):

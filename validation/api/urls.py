@@ -16,6 +16,7 @@ from validation.api.gold import GoldItems, GoldView
 from validation.api.judging import NextView, OwnVoteView, RefresherView, SkipView, VotesView
 from validation.api.policies import PolicyView
 from validation.api.statistics import RoundStatistics, TaskStatistics
+from validation.api.vote_draws import VoteDrawView, VotePlanView
 
 urlpatterns = [
     path("tasks/<slug:code>/statistics/", TaskStatistics.as_view(), name="statistics"),
@@ -63,5 +64,15 @@ urlpatterns = [
         "tasks/<slug:code>/rounds/<int:number>/policy/",
         PolicyView.as_view(),
         name="round-policy",
+    ),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/vote-draw/",
+        VoteDrawView.as_view(),
+        name="round-vote-draw",
+    ),
+    path(
+        "tasks/<slug:code>/rounds/<int:number>/vote-plan/",
+        VotePlanView.as_view(),
+        name="round-vote-plan",
     ),
 ]

@@ -145,7 +145,8 @@ def build_consensus(
     """Return an example's consensus as it should be stored. Reads and writes no rows."""
     votes = list(votes)
     owner = by_owner.vote if by_owner else None
-    labels = ((vote.validator_id, vote.label) for vote in votes)
+    # By people's votes alone: no program may make the posterior sure.
+    labels = ((vote.validator_id, vote.label) for vote in votes if not vote.by_program)
     # The model is still stored after a change to another rule, which does not use it.
     posterior = (
         fitted_model.compute_posterior(labels)

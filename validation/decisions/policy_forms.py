@@ -15,7 +15,10 @@ RULE_LABELS = {
     "at-least": _("At least N matching votes, and no other answer with as many"),
     "strict": _("More than half of the votes"),
     "plurality": _("The most frequent answer"),
-    "dawid-skene": _("Dawid–Skene: the most probable label, given each judge's reliability"),
+    "dawid-skene": _(
+        "People where it matters: ask until people's votes make one label probable enough "
+        "(Dawid–Skene)"
+    ),
 }
 
 

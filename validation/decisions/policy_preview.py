@@ -10,9 +10,10 @@ from annotation.models import Example
 from tasks.models import Round
 from validation.consensus.consensus import Policy
 from validation.decisions.replay import UNDECIDED, ExampleStatus, replay_policy
-from validation.models import Consensus
+from validation.models import Consensus, VoteDraw
 from validation.rates.rates import Rate, Undefined, compute_round_rates
 from validation.rates.round_counts import Part
+from validation.rates.sampled_counts import ONLY_SAMPLE_REASON
 
 MAX_SHOWN_CHANGES = 20
 # What a request can replay; for larger rounds, use manage.py task_report.
@@ -71,7 +72,7 @@ def is_too_large(round: Round) -> bool:
 
 
 def preview_policy(round: Round, policy: Policy) -> Preview:
-    """Compute the changes that `derive_round` would make now. Four queries."""
+    """Compute the changes that `derive_round` would make now. Five queries."""
     changes = Preview()
     before, after = Part(), Part()
     stored_rows = _iter_stored_statuses(round)
@@ -94,6 +95,10 @@ def preview_policy(round: Round, policy: Policy) -> Preview:
         compute_round_rates(before.list_author_counts(), before.list_author_weights()),
         compute_round_rates(after.list_author_counts(), after.list_author_weights()),
     )
+    # A rate of the sample would look like one of the whole round.
+    if VoteDraw.objects.filter(round=round, is_drawn=False).exists():
+        unknown = Undefined(ONLY_SAMPLE_REASON)
+        changes.before = changes.after = dict.fromkeys(changes.before, unknown)
     return changes
 
 

@@ -75,6 +75,14 @@ class ReplayedExample:
             part.excess_weights[cell] = part.excess_weights.get(cell, 0) + self.weight - 1
 
 
+class CastVote(NamedTuple):
+    """A vote with its validator, and whether a program gave it."""
+
+    validator: int | None
+    by_program: bool
+    ballot: Ballot
+
+
 def get_text(value: Any) -> str | None:
     """Return an answer as plain text, to be compared with labels; None if it has no text."""
     if isinstance(value, Mapping):
@@ -105,15 +113,19 @@ def replay_policy(
     next_votes = next(votes, None)
     for example in _iterate_examples(round):
         example_id, annotator, by_program, outcome, inputs, weight, output = example
-        cast_votes: list[tuple[int | None, Ballot]] = []
+        cast_votes: list[CastVote] = []
         if next_votes and next_votes[0] == example_id:
             cast_votes, next_votes = next_votes[1], next(votes, None)
-        labels = ((validator, ballot.vote.label or "") for validator, ballot in cast_votes)
+        labels = (
+            (cast_vote.validator, cast_vote.ballot.vote.label or "")
+            for cast_vote in cast_votes
+            if not cast_vote.by_program
+        )
         posterior = model.compute_posterior(labels) if model else None
         decision = decide_example(
             config,
             list_judged_criteria(config, outcome, inputs),
-            (ballot for _, ballot in cast_votes),
+            (cast_vote.ballot for cast_vote in cast_votes),
             policy,
             owner=owners.get(example_id),
             posterior=posterior,
@@ -144,12 +156,12 @@ def _iterate_examples(round: Round) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def _iterate_votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, Ballot]]]]:
+def _iterate_votes(round: Round) -> Iterator[tuple[int, list[CastVote]]]:
     """Yield each example's id with its votes and their validators, ordered by id."""
     rows = (
         Validation.objects.filter(example__round=round, example__retracted_at__isnull=True)
         .order_by("example_id")
-        .values_list("example_id", "validator_id", "judgements", "label", "verdict")
+        .values_list("example_id", "validator_id", "by_program", "judgements", "label", "verdict")
         .iterator(chunk_size=2000)
     )
     build_vote = lru_cache(Vote)  # the same few choices again and again
@@ -157,7 +169,11 @@ def _iterate_votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, B
         yield (
             example_id,
             [
-                (validator, Ballot(build_vote(*(word or None for word in choice)), judgements))
-                for _, validator, judgements, *choice in group
+                CastVote(
+                    validator,
+                    by_program,
+                    Ballot(build_vote(*(word or None for word in choice)), judgements),
+                )
+                for _, validator, by_program, judgements, *choice in group
             ],
         )

@@ -137,6 +137,7 @@ def _compute_estimates(round: Round) -> Aggregation | Undefined:
 
 
 def _select_labels(round: Round) -> QuerySet[Validation]:
+    # Of people: the model weighs each judge, and decides when people needn't be asked any more.
     return Validation.objects.filter(
-        example__round=round, example__retracted_at__isnull=True, verdict=""
+        example__round=round, example__retracted_at__isnull=True, verdict="", by_program=False
     )

@@ -453,7 +453,9 @@ class _ImportedRound:
         may lie between imported ones.
         """
         policy_rows = RoundPolicy.objects.filter(round=self.round)
-        if self._is_history():
+        # A draw comes after the import, once a judge model has answered.
+        is_drawn_later = self._judge and policy_rows.filter(draw__isnull=False).exists()
+        if self._is_history() and not is_drawn_later:
             policy_rows.update(filled_to=self._last)
         else:
             # Only backwards: the queue must still find examples that writers have stored.

@@ -501,7 +501,10 @@ def _iterate_unqueued_examples(validator: Annotator, tasks: Collection[int]) -> 
 
     Reads them as they are asked for. Two queries.
     """
-    rounds = Round.objects.filter(task__in=tasks, state__in=JUDGED_ROUND_STATES)
+    # Where a judge model answers first, new examples can't be judged before they are drawn.
+    rounds = Round.objects.filter(
+        task__in=tasks, state__in=JUDGED_ROUND_STATES, round_policy__draw__isnull=True
+    )
     round_by_id = {round.pk: round for round in rounds.select_related("task")}
     # Without a round there is no share to draw by.
     if not round_by_id:

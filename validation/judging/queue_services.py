@@ -1,5 +1,6 @@
 """Writes to the queue of examples to judge. Locks: docs/locking.md."""
 
+from collections.abc import Sequence
 from itertools import islice
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from validation.models import QueueItem, RoundPolicy
 
 # Few enough that nobody waits long, in a round of any size.
 CHUNK_EXAMPLES = 500
+JOINED_ROWS = ("consensus", "gold", "queue_item", "vote_draw")
 
 
 def fill_queue(*, round: Round) -> int:
@@ -21,6 +23,9 @@ def fill_queue(*, round: Round) -> int:
 
     Locks the round's policy. An example enters its round under the round's lock, so ids grow in the
     order in which examples become visible, and one stored id suffices.
+
+    If the round draws what people judge, examples that weren't drawn are considered but not queued.
+    It stops at the first example that a judge model still has to answer.
     """
     # A key says whether people decided rightly, so nobody judges.
     if round.task.config.verdict.type == "decide":
@@ -39,8 +44,10 @@ def fill_queue(*, round: Round) -> int:
             new_examples = Example.objects.filter(
                 round=round, pk__gt=policy_row.filled_to
             ).order_by("pk")
-            # Either may be missing; the joins save two queries for each example.
-            rows = list(new_examples.select_related("consensus", "gold")[:CHUNK_EXAMPLES])
+            # Each may be missing; the joins save a query each for each example.
+            rows = list(new_examples.select_related(*JOINED_ROWS)[:CHUNK_EXAMPLES])
+            if policy_row.draw:
+                rows = _take_drawn(rows, judged_share)
             if not rows:
                 break
             policy_row.filled_to = rows[-1].pk
@@ -59,10 +66,14 @@ def queue_all_examples(*, round: Round, first_id: int, last_id: int) -> None:
     """Queue all examples of the round with ids from first to last, whatever their outcome.
 
     Call it in the transaction that stores the examples, before others can see them. Takes no lock.
+    If the round draws what people judge, it queues nothing: `fill_queue` does so after the draw.
     """
-    initial_vote_count = count_votes_still_needed([], Policy(**get_round_policy(round).policy))
+    policy_row = get_round_policy(round)
+    if policy_row.draw:
+        return
+    initial_vote_count = count_votes_still_needed([], Policy(**policy_row.policy))
     selected = Example.objects.filter(round=round, pk__range=(first_id, last_id)).order_by("pk")
-    examples = selected.select_related("consensus", "gold").iterator(chunk_size=CHUNK_EXAMPLES)
+    examples = selected.select_related(*JOINED_ROWS).iterator(chunk_size=CHUNK_EXAMPLES)
     while chunk := list(islice(examples, CHUNK_EXAMPLES)):
         # All of them, not a sample, because their owner has requested judges.
         items = (_build_queue_item(row, initial_vote_count, judged_share=1) for row in chunk)
@@ -83,6 +94,10 @@ def _build_queue_item(
     # Gold is assigned by its own rule, not by the queue.
     if not votes_needed or example.retracted_at or hasattr(example, "gold"):
         return None
+    # The draw stays valid even after the round's rule has changed.
+    draw = getattr(example, "vote_draw", None)
+    if consensus is None and draw and not draw.is_drawn:
+        return None
     return QueueItem(
         example=example,
         round_id=example.round_id,
@@ -92,3 +107,24 @@ def _build_queue_item(
         free=votes_needed,
         key=compute_order_key(example.uuid, settings.SECRET_KEY),
     )
+
+
+def _take_drawn(rows: Sequence[Example], judged_share: float) -> list[Example]:
+    """Return the rows before the first one that a judge model still has to answer."""
+    taken_rows: list[Example] = []
+    for row in rows:
+        if needs_draw(row, judged_share):
+            break
+        taken_rows.append(row)
+    return taken_rows
+
+
+def needs_draw(example: Example, judged_share: float) -> bool:
+    """Return whether a draw decides about an example, and is still open.
+
+    example: with the rows of JOINED_ROWS. An example that people were already asked about is
+    certain, so it needs no draw. judged_share: as `is_judged` takes it.
+    """
+    if example.retracted_at or any(hasattr(example, name) for name in JOINED_ROWS):
+        return False
+    return is_judged(example.uuid, example.outcome, judged_share, settings.SECRET_KEY)

@@ -6,9 +6,11 @@ the chance of being drawn. This is the generalised regression estimator (Särnda
 Wretman 1992, 6.4), also known as prediction-powered inference (Angelopoulos et al. 2023).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, fsum, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,21 +59,132 @@ def compute_assisted_rate(examples: Sequence[AssistedExample]) -> AssistedRate |
 
     Notes
     -----
-    The interval is Student's by whole authors, with one degree of freedom less than there are
-    authors among the judged examples.
+    The interval is Student's by whole authors, with one degree of freedom less than the judged
+    examples have effective authors (Kish 1965), as for the plain rates.
+    """
+    people_scores = [example.people_score for example in examples]
+    estimate = _estimate_mean(examples, people_scores, [False] * len(examples))
+    if estimate is None:
+        return None
+    half_width = estimate.student_quantile * estimate.standard_error
+    return AssistedRate(
+        value=min(1.0, max(0.0, estimate.value)),
+        low=max(0.0, estimate.value - half_width),
+        high=min(1.0, estimate.value + half_width),
+        standard_error=estimate.standard_error,
+        voted_count=estimate.voted_count,
+    )
+
+
+class RatioTerm(NamedTuple):
+    """What people found of one example, for a ratio of two sums.
+
+    numerator, size: None if people weren't asked. is_known: they follow without any vote, so they
+    are exact and tell nothing of the judge.
+    """
+
+    numerator: float | None
+    size: float | None
+    is_known: bool = False
+
+
+def compute_assisted_ratio(
+    examples: Sequence[AssistedExample], terms: Sequence[RatioTerm], lowest: float = 0.0
+) -> AssistedRate | None:
+    """Return the ratio of two sums that people would find if they judged everything.
+
+    Parameters
+    ----------
+    examples
+        All examples. Their `people_score` isn't read.
+    terms
+        One for each example, in the same order.
+    lowest
+        The least possible value: 0 of a share, -1 of a difference of shares. The greatest is 1.
+
+    Returns
+    -------
+    AssistedRate or None
+        None with too few judged examples or authors, as of `compute_assisted_rate`, and if no
+        judged example counts in the denominator.
+
+    Raises
+    ------
+    ValueError
+        As `compute_assisted_rate`.
+
+    Notes
+    -----
+    The ratio R of the sums weighted by one over the chance, plus the estimated mean of
+    (numerator - R * size) / mean size over all examples (Särndal, Swensson and Wretman 1992, 5.6).
+    """
+    weights = [
+        0.0 if term.size is None else 1.0 if term.is_known else 1 / example.draw_chance
+        for example, term in zip(examples, terms, strict=True)
+    ]
+    size_sum = _sum_weighted([term.size for term in terms], weights)
+    if size_sum == 0:
+        return None
+    ratio = _sum_weighted([term.numerator for term in terms], weights) / size_sum
+    # Linearised: the ratio's error is about the mean error of these differences.
+    mean_size = size_sum / len(examples)
+    differences: list[float | None] = []
+    for term in terms:
+        if term.numerator is None or term.size is None:
+            differences.append(None)
+        else:
+            differences.append((term.numerator - ratio * term.size) / mean_size)
+    estimate = _estimate_mean(examples, differences, [term.is_known for term in terms])
+    if estimate is None:
+        return None
+    value = ratio + estimate.value
+    half_width = estimate.student_quantile * estimate.standard_error
+    return AssistedRate(
+        value=min(1.0, max(lowest, value)),
+        low=max(lowest, value - half_width),
+        high=min(1.0, value + half_width),
+        standard_error=estimate.standard_error,
+        voted_count=estimate.voted_count,
+    )
+
+
+def _sum_weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
+    return fsum((value or 0.0) * weight for value, weight in zip(values, weights, strict=True))
+
+
+class _Mean(NamedTuple):
+    value: float
+    standard_error: float
+    student_quantile: float
+    voted_count: int
+
+
+def _estimate_mean(
+    examples: Sequence[AssistedExample],
+    people_values: Sequence[float | None],
+    are_known: Sequence[bool],
+) -> _Mean | None:
+    """Return the mean of what people would find; None with too few judged examples or authors.
+
+    people_values: None where people weren't asked. are_known: see `RatioTerm`.
     """
     chances = np.array([example.draw_chance for example in examples])
     if not np.all((chances > 0) & (chances <= 1)):
         raise ValueError("A chance of being drawn must be above 0 and at most 1.")
-    is_voted = np.array([example.people_score is not None for example in examples], dtype=bool)
-    voted_authors = {example.author for example in examples if example.people_score is not None}
+    is_known = np.array(are_known, dtype=bool)
+    is_voted = np.array([value is not None for value in people_values], dtype=bool) & ~is_known
+    voted_by_author = Counter(
+        example.author for example, voted in zip(examples, is_voted, strict=True) if voted
+    )
     voted_count = int(is_voted.sum())
-    if voted_count < MIN_VOTED_EXAMPLES or len(voted_authors) < MIN_AUTHORS:
+    if voted_count < MIN_VOTED_EXAMPLES or len(voted_by_author) < MIN_AUTHORS:
         return None
     judge_scores = np.array([example.judge_score for example in examples])
-    people_scores = np.array([example.people_score or 0.0 for example in examples])
+    people_scores = np.array([value or 0.0 for value in people_values])
 
     expected_scores = _fit_line(judge_scores, people_scores, is_voted / chances)
+    # Of these the judge isn't needed.
+    expected_scores = np.where(is_known, people_scores, expected_scores)
     # The line has two parameters, so the misses are too small by this factor.
     inflation = sqrt(voted_count / (voted_count - 2))
     misses = is_voted / chances * (people_scores - expected_scores)
@@ -79,14 +192,10 @@ def compute_assisted_rate(examples: Sequence[AssistedExample]) -> AssistedRate |
     value = float((expected_scores + misses).mean())
     influences = expected_scores - value + inflation * misses
     standard_error = _compute_clustered_error([example.author for example in examples], influences)
-    half_width = compute_student_quantile(len(voted_authors) - 1) * standard_error / count
-    return AssistedRate(
-        value=min(1.0, max(0.0, value)),
-        low=max(0.0, value - half_width),
-        high=min(1.0, value + half_width),
-        standard_error=standard_error / count,
-        voted_count=voted_count,
-    )
+    # If a few authors wrote most of them, their number alone would promise too much.
+    effective_authors = voted_count**2 / sum(count**2 for count in voted_by_author.values())
+    quantile = compute_student_quantile(max(1.0, effective_authors - 1))
+    return _Mean(value, standard_error / count, quantile, voted_count)
 
 
 def _fit_line(
@@ -112,6 +221,20 @@ def _compute_clustered_error(authors: Sequence[Hashable], influences: NDArray[np
     totals = np.array(list(total_by_author.values()))
     author_count = len(totals)
     return sqrt(author_count / (author_count - 1) * float(np.sum(totals**2)))
+
+
+def compute_judge_correlation(rows: Sequence[tuple[float, float, float]]) -> float:
+    """Return the weighted correlation (-1 to 1) of a judge's answers with people's.
+
+    rows: (what the judge says, what people say, weight). 0 if either says the same of everything.
+    """
+    judge_scores, people_scores, weights = np.array(rows).T
+    judge_offsets = judge_scores - np.average(judge_scores, weights=weights)
+    people_offsets = people_scores - np.average(people_scores, weights=weights)
+    spread = float(np.sum(weights * judge_offsets**2) * np.sum(weights * people_offsets**2))
+    if spread == 0:
+        return 0.0
+    return float(np.sum(weights * judge_offsets * people_offsets)) / sqrt(spread)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from validation.rates.criteria_counts import CriteriaCounts
 from validation.rates.rates import CollectedCounts, ComparedCounts
+from validation.rates.sampled_counts import SampledCounts
 from validation.rates.step_counts import StepCounts
 
 Choice = tuple[str, str]
@@ -70,6 +71,8 @@ class Part:
     """The steps of conversations; None if the task doesn't ask about them."""
     criteria: CriteriaCounts | None = None
     """The criteria of examples; None if the task has none."""
+    sample: SampledCounts | None = None
+    """The draws of examples for people; None if people judge everything in all rounds counted."""
 
     def __iadd__(self, other: "Part") -> "Part":
         self.cells += other.cells
@@ -87,6 +90,9 @@ class Part:
         if other.criteria is not None:
             self.criteria = self.criteria or CriteriaCounts()
             self.criteria += other.criteria
+        if other.sample is not None:
+            self.sample = self.sample or SampledCounts()
+            self.sample += other.sample
         return self
 
     def list_author_counts(self) -> list[CollectedCounts]:

@@ -3,6 +3,7 @@
 The database counts equal examples together; Python reads one row per kind, never the examples.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -33,11 +34,17 @@ from validation.consensus.claims import (
     is_about_model,
 )
 from validation.decisions.counted import build_measure_condition, build_weight_expression
-from validation.models import Consensus, Validation, Verdict
+from validation.models import Consensus, Validation, Verdict, VoteDraw
 from validation.rates.agreement import MAX_CHOICES
 from validation.rates.rates import ComparedCounts, compare_votes
 from validation.rates.round_counts import Cell, Choice, Part
+from validation.rates.sampled_counts import SampledCounts
 from validation.statistics.criteria import count_criteria
+from validation.statistics.samples import (
+    build_sampled_example,
+    iterate_sampled_rows,
+    tally_votes,
+)
 from validation.statistics.steps import count_steps
 
 GROUPINGS = ("target", "tag", "label", "day", "week")
@@ -76,7 +83,7 @@ def count_rounds(
 ) -> RoundCounts:
     """Count rounds of one task, or their parts by `grouping`.
 
-    Makes three queries, and two or three more for steps and for criteria.
+    Makes four queries, two more with a sample, and two or three more for steps and for criteria.
     grouping: one of GROUPINGS. with_consensus: whether to count the stored consensus too, as cells.
     Raises ValueError for labels if the author chooses none.
     """
@@ -102,6 +109,7 @@ def count_rounds(
         )
     if with_consensus:
         _count_cells(counted_rounds, examples, grouping)
+    _count_samples(counted_rounds, rounds, examples, grouping, with_consensus=with_consensus)
     # Parts of rounds show whole examples only.
     if grouping is None and rounds[0].task.config.validation.steps:
         for round_id, step_counts in count_steps(rounds).items():
@@ -113,12 +121,14 @@ def count_rounds(
 
 
 def count_cells(rounds: Sequence[Round], grouping: str | None = None) -> RoundCounts:
-    """Count only the stored consensus of rounds of any tasks. One query.
+    """Count only the stored consensus of rounds of any tasks. Two queries, one more with samples.
 
     grouping: as in `count_rounds`.
     """
     counted_rounds = _build_empty_counts(rounds, grouping)
-    _count_cells(counted_rounds, _select_examples(rounds, grouping), grouping)
+    examples = _select_examples(rounds, grouping)
+    _count_cells(counted_rounds, examples, grouping)
+    _count_samples(counted_rounds, rounds, examples, grouping)
     return counted_rounds
 
 
@@ -362,6 +372,52 @@ def _count_free_patterns(counted_rounds: RoundCounts, examples: Examples) -> Non
         counts = counted_rounds.get_or_create_part(round, value)
         counts.patterns[pattern] += 1
         counts.unanimous[author, len(pattern) == 1] += 1
+
+
+def _count_samples(
+    counted_rounds: RoundCounts,
+    rounds: Sequence[Round],
+    examples: Examples,
+    grouping: str | None,
+    *,
+    with_consensus: bool = True,
+) -> None:
+    """Add every example with its draw to its part, if people judge a sample in one of the rounds.
+
+    Usually one query. with_consensus: if False, only notes which parts are samples, because another
+    policy than the stored one decides.
+    """
+    # An index answers this, and few rounds have any.
+    left_out = VoteDraw.objects.filter(round__in=rounds, is_drawn=False).order_by()
+    sampled_round_ids = set(left_out.values_list("round", flat=True).distinct())
+    if not sampled_round_ids:
+        return
+    if not with_consensus:
+        for (round_id, _), part in counted_rounds.parts.items():
+            part.sample = SampledCounts(is_sampled=round_id in sampled_round_ids)
+        return
+    choices, asks_about_model = counted_rounds.choices, False
+    tallies: dict[int, Counter[Choice]] = {}
+    rows = examples.filter(by_program=False)
+    # Without choices nothing is said about votes, and the rounds may be of several tasks.
+    if choices and len(choices) <= MAX_CHOICES:
+        config = rounds[0].task.config
+        tallies = tally_votes(rounds)
+        asks_about_model = is_about_model(config, Example.Outcome.UNDECIDED)
+        rows = _annotate_answers(rows, config, grouping)
+    else:
+        rows = rows.annotate(said=Value(None, CharField()))
+    for row in iterate_sampled_rows(rows, _build_validated_error(grouping)):
+        part = counted_rounds.get_or_create_part(row.round_id, row.value)
+        if part.sample is None:
+            part.sample = SampledCounts(is_sampled=row.round_id in sampled_round_ids)
+        tally = tallies.get(row.example_id, Counter())
+        pattern = tuple(tally[choice] for choice in choices)
+        compared = ComparedCounts()
+        if sum(pattern):
+            is_right = build_target_right(choices, row.result, row.answer, asks_about_model)
+            compared = compare_votes(pattern, is_right)
+        part.sample.examples.append(build_sampled_example(row, pattern, compared))
 
 
 def _fetch_rows(

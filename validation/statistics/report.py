@@ -21,6 +21,13 @@ from validation.rates.rates import (
     compute_share_by_author,
 )
 from validation.rates.round_counts import Cell, Choice, Part, sum_collected
+from validation.rates.sampled_counts import (
+    AGREEMENT_NAMES,
+    ONLY_SAMPLE_REASON,
+    RATIOS,
+    count_drawn,
+    estimate_rates,
+)
 from validation.rates.step_counts import measure_steps
 from validation.statistics.counts import RoundCounts, count_rounds
 
@@ -125,16 +132,20 @@ def measure_part(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 
     A rate has its interval, or the reason why it is undefined.
     """
-    return {
-        **compute_headline_numbers(group),
+    plain_numbers: dict[str, Number] = {
         **_count_labels(group.cells),
         **_compute_agreement(group, choices),
         **_count_people(group),
         **_compare_choices(group, choices),
+    }
+    return {
+        **compute_headline_numbers(group),
+        **_correct_for_sample(group, plain_numbers),
         "program_examples": group.program_examples,
         "program_votes": group.program_votes,
         **(measure_steps(group.steps) if group.steps else {}),
         **(measure_criteria(group.criteria) if group.criteria else {}),
+        **_count_sample(group),
     }
 
 
@@ -143,6 +154,7 @@ def compute_headline_numbers(group: Part) -> dict[str, Number]:
     authors = group.list_author_counts()
     total = sum_collected(authors)
     round_rates = compute_round_rates(authors, group.list_author_weights())
+    round_rates = _correct_for_sample(group, round_rates)
     mer, vmer = round_rates["mer"], round_rates["vmer"]
     return {
         "collected": total.collected,
@@ -156,6 +168,32 @@ def compute_headline_numbers(group: Part) -> dict[str, Number]:
         "vmer": vmer,
         "fooled_of_decided": round_rates["fooled_of_decided"],
     }
+
+
+def _correct_for_sample(group: Part, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers with those rates estimated of which people judged only a sample.
+
+    Undefined ones stay so, with their reasons.
+    """
+    corrected_numbers = dict(numbers)
+    if group.sample is None or not group.sample.is_sampled:
+        return corrected_numbers
+    # An undefined rate has a reason that a sample doesn't remove, such as no votes at all.
+    names = [name for name in RATIOS if isinstance(numbers.get(name), Rate)]
+    corrected_numbers |= estimate_rates(group.sample, names)
+    # No estimator weights these, and on a sample they would look like those of the whole.
+    corrected_numbers |= {
+        name: Undefined(ONLY_SAMPLE_REASON) for name in AGREEMENT_NAMES if name in numbers
+    }
+    return corrected_numbers
+
+
+def _count_sample(group: Part) -> dict[str, Number]:
+    """Count what the draw asks people about, and what it left out, if people judge a sample."""
+    if group.sample is None or not group.sample.is_sampled:
+        return {}
+    drawn_count, left_out_count = count_drawn(group.sample)
+    return {"sample_drawn": drawn_count, "sample_left_out": left_out_count}
 
 
 def compute_numbers(group: Part, choices: Sequence[Choice]) -> dict[str, Any]:

@@ -8,11 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.management.lookups import get_round, get_task
-from validation.rates.assisted_rates import plan_votes
 from validation.statistics.report import build_task_report
-
-UNKNOWN_SHARE = 0.5
-"""The share that needs the most votes, for tasks without a catch rate."""
+from validation.statistics.vote_planning import plan_round_votes
 
 
 class Command(BaseCommand):
@@ -30,8 +27,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--correlation",
             type=float,
-            default=0.6,
-            help="of the judge with people, about its κ (0.6)",
+            help="of the judge with people, about its κ; default: as measured, or else 0.6",
         )
         parser.add_argument("--json", action="store_true", help="as one JSON object")
 
@@ -40,29 +36,24 @@ class Command(BaseCommand):
         width, correlation = options["width"], options["correlation"]
         if not 0 < width < 1:
             raise CommandError("--width: a number between 0 and 1 is needed.")
-        if not -1 <= correlation <= 1:
+        if correlation is not None and not -1 <= correlation <= 1:
             raise CommandError("--correlation: a number from -1 to 1 is needed.")
         if options["round"] is None:
             rounds = list(task.rounds.select_related("task").order_by("number"))
         else:
             rounds = [get_round(task, options["round"])]
-        numbers = build_task_report(rounds, code=task.code)["all"]
-        example_count, catch_rate = numbers["collected"], numbers["vmer"]
-        if not example_count:
+        numbers = build_task_report(rounds, code=task.code)["all"] if rounds else {"collected": 0}
+        planned = plan_round_votes(rounds, numbers, width, correlation)
+        if planned is None:
             raise CommandError(f"{task.code} has no examples to plan for.")
-        # A rate of exactly 0 or 1 would need no votes, which a few first examples can't tell.
-        is_known = catch_rate is not None and 0 < catch_rate["value"] < 1
-        expected_share = catch_rate["value"] if is_known else UNKNOWN_SHARE
-        plan = plan_votes(
-            example_count, width, expected_share=expected_share, correlation=correlation
-        )
         assumptions = {
-            "examples": example_count,
+            "examples": planned.examples,
             "width": width,
-            "expected_share": expected_share,
-            "correlation": correlation,
+            "expected_share": planned.expected_share,
+            "correlation": planned.correlation.value,
+            "measured_on": planned.correlation.example_count,
         }
-        result = {"task": task.code, **assumptions, **asdict(plan)}
+        result = {"task": task.code, **assumptions, **asdict(planned.plan)}
         if options["json"]:
             self.stdout.write(json.dumps(result))
             return

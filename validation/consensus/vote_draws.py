@@ -1,0 +1,86 @@
+"""Which examples people judge if a judge model has answered them all. Pure.
+
+Each example gets a chance of being drawn before anybody votes on it. So people's votes on the drawn
+examples can be weighted back to all of them (`validation.rates.assisted_rates`), whatever the
+judge's errors.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from core.text.words import gettext_noop
+from validation.consensus.sampling import draw_number
+
+DrawReason = Literal["sure", "unsure", "no_answer"]
+DEFAULT_MIN_CHANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DrawRule:
+    """How a round draws the examples that people judge.
+
+    judge: the id of the task's model that answers every example. min_chance: the chance (0-1] of an
+    example of which the judge is sure. Raises ValueError if it isn't above 0 and at most 1.
+    """
+
+    judge: int
+    min_chance: float = DEFAULT_MIN_CHANCE
+
+    def __post_init__(self) -> None:
+        # An example with the chance 0 could never be weighted back.
+        if not 0 < self.min_chance <= 1:
+            raise ValueError(gettext_noop("Enter a chance above 0 and at most 1."))
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The chance of one example, the reason for it, and whether the example was drawn.
+
+    judge_score: the probability (0-1) that the author is right, as the judge says. None if the
+    judge gave no usable answer.
+    """
+
+    judge_score: float | None
+    chance: float
+    is_drawn: bool
+    reason: DrawReason
+
+
+def compute_draw_chance(judge_score: float | None, min_chance: float) -> float:
+    """Return the chance (0-1] that people are asked about an example.
+
+    This is twice the probability with which the judge errs, as it says itself, and at least
+    `min_chance`. It is 1 at even odds, and without an answer.
+
+    >>> [compute_draw_chance(score, 0.1) for score in (None, 0.5, 0.75, 1.0)]
+    [1.0, 1.0, 0.5, 0.1]
+    """
+    if judge_score is None:
+        return 1.0
+    return max(min_chance, 2 * min(judge_score, 1 - judge_score))
+
+
+def draw_for_people(uuid: UUID, judge_score: float | None, min_chance: float, secret: str) -> Draw:
+    """Draw whether people are asked about an example. Always the same for the same arguments.
+
+    So a retry, or two workers at once, draw the same.
+
+    Parameters
+    ----------
+    uuid
+        The example's UUID.
+    judge_score
+        As in `Draw`.
+    min_chance
+        As in `DrawRule`.
+    secret
+        The site's secret, so that authors can't predict the draw.
+    """
+    chance = compute_draw_chance(judge_score, min_chance)
+    reason: DrawReason = "unsure" if chance > min_chance else "sure"
+    if judge_score is None:
+        reason = "no_answer"
+    # Its own word, so that the draw is independent of `is_in_share` and of the review's sample.
+    is_drawn = draw_number(f"people {uuid}", secret) < chance * 2**64
+    return Draw(judge_score, chance, is_drawn, reason)
