@@ -421,6 +421,7 @@ Q_CLUSTER: dict[str, Any] = {
 # They take minutes or hours, so workers answer all other messages first.
 LONG_JOBS = {
     "evaluation.jobs.evaluate_next",
+    "evaluation.jobs.evaluate_short",
     "evaluation.jobs.run_training",
     "evaluation.jobs.choose_ruler",
     "dynabench.operations.demo.jobs.fill",

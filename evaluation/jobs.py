@@ -21,6 +21,7 @@ from evaluation.models import (
     Paraphrasing,
     PracticeRun,
     Ruler,
+    ShortEvaluation,
     Submission,
     TrainingRun,
 )
@@ -36,6 +37,7 @@ from evaluation.runs.services import (
     request_missing_runs,
     wake_suite_runs,
 )
+from evaluation.runs.short.asking import execute_short_evaluation
 from evaluation.submissions.intake import check_arrival
 from evaluation.submissions.near_copy_services import store_near_copies
 from evaluation.submissions.practice.serve import serve_run
@@ -94,6 +96,11 @@ def refresh_rulers() -> int:
     """
     serving = Ruler.objects.filter(retired_at=None, state=Job.State.DONE).select_related("task")
     return sum(refresh_ruler(ruler) for ruler in serving)
+
+
+def evaluate_short(evaluation_id: UUID) -> None:
+    """Ask a paid chat model questions of a set until its score is known closely enough."""
+    do_claimed_job(claim_job(ShortEvaluation, evaluation_id), execute_short_evaluation)
 
 
 def check_submission(submission_id: UUID) -> None:

@@ -8,7 +8,7 @@ from evaluation.judges.custom_metrics import views as metric_views
 from evaluation.judges.llm_judges import views as judge_views
 from evaluation.judges.paraphrases import views as paraphrase_views
 from evaluation.runs.rulers import views as ruler_views
-from evaluation.submissions import fooling, model_views, team_views
+from evaluation.submissions import fooling, model_views, short_views, team_views
 from evaluation.submissions import views as submission_views
 from evaluation.submissions.own_workers import views as worker_views
 from evaluation.test_sets import views as set_views
@@ -154,6 +154,12 @@ urlpatterns = [
     path("m/<uuid:pk>/anonymous/", model_views.set_anonymity, name="model-anonymous"),
     path("m/<uuid:pk>/embargo/", model_views.set_embargo, name="model-embargo"),
     path("m/<uuid:pk>/cap/", model_views.store_cap, name="model-cap"),
+    path("m/<uuid:pk>/short/", short_views.show_short_evaluations, name="model-short"),
+    path(
+        "m/<uuid:pk>/short/<uuid:evaluation_id>/cancel/",
+        short_views.cancel_short,
+        name="model-short-cancel",
+    ),
     path("m/<uuid:pk>/withdraw/", model_views.confirm_withdrawal, name="model-withdraw"),
     *(
         path(

@@ -78,6 +78,12 @@ class ChatSerializer(serializers.Serializer[Any]):
     perturbed = build_request_field(
         ChatForm, "perturbed", required=False, help_text="Measure robustness and fairness too."
     )
+    short_only = build_request_field(
+        ChatForm,
+        "short_only",
+        required=False,
+        help_text="No whole evaluations until `evaluate-in-full`; `llm`: left out.",
+    )
 
 
 class ChatSettingsSerializer(serializers.Serializer[Any]):
@@ -97,6 +103,7 @@ class ChatSettingsSerializer(serializers.Serializer[Any]):
     max_tokens = serializers.IntegerField()
     stop: Any = serializers.ListField(child=serializers.CharField())
     logprobs = serializers.BooleanField()
+    short_only = serializers.BooleanField(help_text="It gets only short evaluations.")
     reader = serializers.CharField(help_text="The version of the rules that read its answers.")
     price_in = serializers.FloatField()
     price_out = serializers.FloatField()

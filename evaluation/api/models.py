@@ -28,6 +28,7 @@ from evaluation.isolation.uploads.allowances import get_max_models_per_day
 from evaluation.isolation.uploads.chunked import get_max_upload_bytes
 from evaluation.kinds import list_submitted_kinds
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
+from evaluation.runs.short.services import evaluate_in_full
 from evaluation.submissions import services as submissions
 from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.forms import AnonymousForm, EmbargoForm, SubmitForm
@@ -278,6 +279,11 @@ ACTIONS: Mapping[str, type[APIView]] = {
         "cancel",
         submissions.cancel_evaluations,
         "End what is not over of its check and evaluations.",
+    ),
+    "evaluate-in-full": _make_action(
+        "evaluate_in_full",
+        evaluate_in_full,
+        "Evaluate a model of only short evaluations on all examples of all sets.",
     ),
     "withdraw": _make_action(
         "withdraw",

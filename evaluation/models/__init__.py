@@ -28,6 +28,7 @@ from evaluation.models.rulers import (
     RulerStanding,
 )
 from evaluation.models.runs import EvaluationRun, Score
+from evaluation.models.short_evaluations import ShortAnswer, ShortEvaluation
 from evaluation.models.submissions import Submission, TrainedRows, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
 from evaluation.models.trainings import TrainingRun
@@ -65,6 +66,8 @@ __all__ = [
     "RulerStanding",
     "Score",
     "SecondOpinion",
+    "ShortAnswer",
+    "ShortEvaluation",
     "Submission",
     "Team",
     "TeamMember",

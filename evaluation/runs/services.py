@@ -48,6 +48,9 @@ def choose_suites(submission: Submission, version: EvaluationSetVersion) -> tupl
         return (Suite.PLAIN,)
     if is_remote(submission) and not version.evaluation_set.may_leave:
         return ()
+    # Its owner asked for short evaluations until they choose otherwise (`evaluate_in_full`).
+    if kind.costs_per_call and submission.chat.get("short_only"):
+        return ()
     # There are several times as many perturbed examples, and the owner pays for each call.
     if kind.has_prompt and not submission.chat.get("perturbed"):
         return (Suite.PLAIN,)

@@ -25,6 +25,8 @@ from evaluation.judges.llm_judges.selectors import find_judge_scores
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import repeat_run
+from evaluation.runs.short.selectors import explain_model_refusal
+from evaluation.runs.short.services import evaluate_in_full
 from evaluation.submissions import services as submissions
 from evaluation.submissions.chat_description import describe_chat
 from evaluation.submissions.fooling import make_fooling_values
@@ -43,6 +45,7 @@ from evaluation.submissions.results import (
     group_results_by_set,
 )
 from evaluation.submissions.selectors import list_runs
+from evaluation.submissions.short_evaluations import find_shown_evaluations
 from evaluation.submissions.visibility import (
     Viewer,
     find_owned_submission,
@@ -86,12 +89,16 @@ def show_model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "in_the_loop": partial(find_loop_figures, submission),  # evaluated only where it is shown
         "site_url": settings.SITE_URL,
         "chat": describe_chat(submission, viewer),
+        "can_be_short": not explain_model_refusal(submission),
+        "short_evaluations": find_shown_evaluations(submission, viewer),
         "cap_form": CapForm(initial=submission.chat),
         **make_fooling_values(submission, viewer),
         **_make_result_values(submission, viewer, runs),
     }
     if not submission.withdrawn_at and not values["has_scores"]:
-        values["next_step"] = describe_next_step(progress)
+        values["next_step"] = describe_next_step(
+            progress, is_short_only=bool(submission.chat.get("short_only"))
+        )
         # Waiting evaluations have nothing else to show.
         values["results"] = [found for found in values["results"] if found.has_failed]
     return render_page(request, "evaluation/model.html", values, block_name="job")
@@ -255,6 +262,10 @@ ACTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "publish": (submissions.publish_model, gettext_noop("Model published.")),
     "unpublish": (submissions.unpublish_model, gettext_noop("Model unpublished.")),
     "cancel": (submissions.cancel_evaluations, gettext_noop("Remaining work cancelled.")),
+    "evaluate-in-full": (
+        evaluate_in_full,
+        gettext_noop("This model will be evaluated on all examples."),
+    ),
 }
 
 

@@ -146,6 +146,9 @@ def _add_busy_workers(progress: Progress) -> Progress:
 def _describe_ended_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
     """Return the progress of a submission whose runs are all over."""
     scored_count = sum(run.outcome == Outcome.OK for run in runs)
+    if not runs and submission.chat.get("short_only"):
+        sentence = _("Accepted. You can request short evaluations, or one of all examples.")
+        return Progress("accepted", sentence, True)
     if not runs:
         return Progress(
             "accepted", _("Accepted. This task has no test set to run the model on yet."), True
@@ -189,8 +192,13 @@ NEXT_SENTENCES: Mapping[str, str] = {
 }
 
 
-def describe_next_step(progress: Progress) -> str:
-    """Return a sentence that says when a model without scores gets some."""
+def describe_next_step(progress: Progress, *, is_short_only: bool = False) -> str:
+    """Return a sentence that says when a model without scores gets some.
+
+    is_short_only: whether its owner has chosen short evaluations, which give no scores.
+    """
+    if is_short_only and progress.phase == "accepted":
+        return _("A model gets scores once its owner has it evaluated on all examples.")
     if not progress.is_over:
         return _("Scores appear here when the first evaluation has finished.")
     return _(NEXT_SENTENCES[progress.phase])

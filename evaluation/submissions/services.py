@@ -43,6 +43,7 @@ from evaluation.models import (
 )
 from evaluation.models.jobs import UNFINISHED_STATES
 from evaluation.runs.chat.settings import MAX_COST, ChatSettings
+from evaluation.runs.short.services import cancel_short_evaluations
 from evaluation.submissions.cards import NO_CARD, ModelCard
 from evaluation.submissions.checks import build_stored_chat, check_sources
 from evaluation.submissions.name_similarity import check_name_is_distinct
@@ -415,6 +416,7 @@ def cancel_evaluations(*, submission: Submission, actor: User) -> int:
 def _cancel_submission(submission: Submission) -> int:
     # The check first, because it may request runs until it ends.
     ended_count = leases.cancel_job(submission, outcome=Outcome.CANCELLED)
+    ended_count += cancel_short_evaluations(submission)
     runs = submission.runs.filter(state__in=UNFINISHED_STATES)
     # A run that starts between the two queries is cancelled while it runs.
     return ended_count + sum(leases.cancel_job(run, outcome=Outcome.CANCELLED) for run in runs)

@@ -260,10 +260,14 @@ def _models(task: Task, owner: User) -> dict[str, list[Any]]:
     mine.file.save("model.tar", ContentFile(b"weights"))
     lease = {"state": "running", "lease_token": uuid4(), "lease_until": now, "attempts": 1}
     held = mine.runs.create(version=version, number=9, host=make_host_name(owner, ""), **lease)
+    short = mine.short_evaluations.create(
+        version=version, state="queued", half_width=0.1, most_questions=40, seed=1
+    )
     token, _ = create_token(user=owner, name="spare", scopes=["read"], days=9)
     return {
         "models": [mine.pk, first.pk],
         "runs": [plain.pk],
+        "short-evaluations": [short.pk],
         "evaluation-sets": [version.evaluation_set.name],
         "predictions": [version.evaluation_set.name],
         "evidence": [version.evaluation_set.name],

@@ -223,6 +223,7 @@ NOTHING = {
     "proposals": 1,
     "docs": "owners",
     "pictures": "write.png",
+    "short": uuid4(),
 }
 """Of what the world has none."""
 

@@ -29,6 +29,7 @@ class ChatSettings:
     shots: the number of examples from the train split that precede each question with their
     answers; drawn by shots_seed. shot_items: their row ids, once drawn.
     perturbed: whether the model is also asked about perturbed examples.
+    short_only: whether it gets only short evaluations, until its owner wants whole ones.
     most_cost: the maximum cost of all runs together.
     is_open: whether people other than the owner and their team may try to fool the model; their
     calls count towards most_cost.
@@ -50,6 +51,7 @@ class ChatSettings:
     price_out: float = 0.0
     most_cost: float | None = None
     perturbed: bool = False
+    short_only: bool = False
     is_open: bool = False
     stop: tuple[str, ...] = ()
     logprobs: bool = False
@@ -209,7 +211,10 @@ def _find_common_problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Pr
         yield "stop", sentence, {"n": MAX_STOPS, "length": MAX_STOP_CHARS}
 
 
-SERVER_SETTINGS = ("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs")
+SERVER_SETTINGS = (
+    *("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs"),
+    "short_only",
+)
 SETTING_RANGES = {
     "shots": (0, MAX_SHOTS),
     "shots_seed": (0, 2**31 - 1),

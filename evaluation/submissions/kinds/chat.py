@@ -49,6 +49,7 @@ class ChatForm(PromptForm):
         "most_cost",
         "logprobs",
         "perturbed",
+        "short_only",
     )
     source = forms.CharField(
         label=_("Base URL"),
@@ -85,6 +86,14 @@ class ChatForm(PromptForm):
         _("For all evaluations together, including later rounds."),
         kind=forms.FloatField,
     )  # fmt: skip
+    short_only = forms.BooleanField(
+        label=_("Only short evaluations at first"),
+        required=False,
+        help_text=_(
+            "We don't ask the model about whole test sets. On its page you request estimates from "
+            "some of the examples, and whole evaluations later."
+        ),
+    )
 
 
 class Chat(SubmissionKind, name="chat"):
