@@ -193,20 +193,25 @@ def test_pages_of_a_community(page, alice):
     audit(page)
 
 
-def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
-    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path)
+def test_pages_of_a_new_study(page, alice, settings):
     settings.NEW_TASKS = "everybody"
     confirm_address(alice)
-    for path in ("/new/", "/new/study/"):
-        visit(page, path)
-        audit(page)
-    page.get_by_role("button", name="Use this design").first.click()
+    visit(page, "/new/study/")
+    audit(page)
+    page.locator("main form button").first.click()
     audit(page)
     page.locator("#create-study").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
-    visit(page, "/new/template/toxicity/")
-    audit(page)
+
+
+def test_pages_of_a_new_task(page, alice, settings, monkeypatch, tmp_path):
+    monkeypatch.setattr(uploads, "UPLOADS_FOLDER", tmp_path)
+    settings.NEW_TASKS = "everybody"
+    confirm_address(alice)
+    for path in ("/new/", "/new/template/toxicity/"):
+        visit(page, path)
+        audit(page)
     page.get_by_role("button", name="Create task").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
