@@ -1,6 +1,5 @@
 """API views of short evaluations: estimates of a paid model's score from some examples of a set."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -143,7 +142,7 @@ class ShortEvaluations(generics.ListAPIView[ShortEvaluation]):
         submission, self.viewer = find_submission(self.request, self.kwargs["pk"])
         return select_visible_evaluations(submission, self.viewer)
 
-    def paginate_queryset(self, queryset: Any) -> Sequence[Any]:
+    def paginate_queryset(self, queryset: Any) -> Any:
         """Return a page of short evaluations, each as this person may see it."""
         return describe_evaluations(super().paginate_queryset(queryset) or (), self.viewer)
 

@@ -415,7 +415,7 @@ def cancel_evaluations(*, submission: Submission, actor: User) -> int:
 
 def _cancel_submission(submission: Submission) -> int:
     # The check first, because it may request runs until it ends.
-    ended_count = leases.cancel_job(submission, outcome=Outcome.CANCELLED)
+    ended_count = int(leases.cancel_job(submission, outcome=Outcome.CANCELLED))
     ended_count += cancel_short_evaluations(submission)
     runs = submission.runs.filter(state__in=UNFINISHED_STATES)
     # A run that starts between the two queries is cancelled while it runs.

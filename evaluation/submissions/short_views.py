@@ -74,7 +74,9 @@ class ShortEvaluationForm(forms.Form):
     ) -> None:
         super().__init__(data)
         names = [version.evaluation_set.name for version in versions]
-        self.fields["evaluation_set"].choices = [(name, name) for name in names]
+        choices = self.fields["evaluation_set"]
+        assert isinstance(choices, forms.ChoiceField)
+        choices.choices = [(name, name) for name in names]
         if not is_paid:
             del self.fields["most_cost"]
 
