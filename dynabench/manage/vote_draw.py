@@ -32,6 +32,7 @@ class PlanForm(forms.Form):
         min_value=0.01,
         max_value=0.9,
         initial=DEFAULT_WIDTH,
+        # xgettext:no-python-format
         label=gettext_lazy("Width of the 95% interval"),
         help_text=gettext_lazy("0.1 is ten points from end to end."),
     )

@@ -16,6 +16,7 @@ class ItemPropertiesSerializer(serializers.ModelSerializer[ItemProperty]):
     """How hard an item is, how well it tells models apart, and how people answer it.
 
     null: too few answers or votes tell it. Standard errors are of the models' ability's scale.
+    drift: how much easier (above 0) or harder the item is for later models of the same ability.
     """
 
     example = serializers.UUIDField(
@@ -29,7 +30,8 @@ class ItemPropertiesSerializer(serializers.ModelSerializer[ItemProperty]):
         model = ItemProperty
         fields = (
             *("uid", "example", "right_share", "difficulty", "difficulty_error", "discrimination"),
-            *("discrimination_error", "label_may_be_wrong", "votes", "people_wrong"),
+            *("discrimination_error", "label_may_be_wrong", "drift", "drift_error"),
+            *("has_drifted", "votes", "people_wrong"),
             *("people_wrong_low", "people_wrong_high", "ambiguity", "ambiguity_low"),
             "ambiguity_high",
         )

@@ -15,6 +15,10 @@ class ItemFit(models.Model):
     )
     model_count = models.PositiveIntegerField()
     fitted_at = models.DateTimeField(db_default=Now())
+    divided_at = models.DateTimeField(
+        null=True,
+        help_text="Drift is between models that arrived before and after; empty: too few.",
+    )
 
     def __str__(self) -> str:
         return f"{self.version}, {self.model_count} models"
@@ -38,6 +42,11 @@ class ItemProperty(models.Model):
     label_may_be_wrong = models.BooleanField(
         default=False, help_text="Weak models are right more often than strong ones."
     )
+    drift = models.FloatField(
+        null=True, help_text="Of the logit of a right answer, for later models of equal ability."
+    )
+    drift_error = models.FloatField(null=True)
+    has_drifted = models.BooleanField(default=False, db_default=False)
     votes = models.PositiveIntegerField(default=0, help_text="Of people, without reports.")
     people_wrong = models.FloatField(null=True, help_text="The share of votes for other answers.")
     people_wrong_low = models.FloatField(null=True)

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,7 @@ from evaluation.models import EvaluationRun, EvaluationSetVersion, ItemFit, Item
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.stored_answers import AnswerReader
 from evaluation.scoring.metrics import MetricUnavailable
+from evaluation.scoring.ruler.drift import MIN_SIDE_MODELS, measure_drift
 from evaluation.scoring.ruler.people import VoteEstimate, estimate_ambiguity, estimate_error
 from evaluation.scoring.ruler.response_model import fit_items
 from evaluation.task_shape import get_labels
@@ -52,16 +54,17 @@ def refresh_item_properties(version: EvaluationSetVersion) -> bool:
     except (OSError, EOFError, ValueError):
         logger.exception("The set %s cannot be read", version)
         return False
-    is_right = _read_right_answers(version, reader)
+    is_right, arrivals = _read_right_answers(version, reader)
     # Files of some models may be gone or damaged.
     if len(is_right) < MIN_MODELS:
         return False
-    items = _build_items(version, reader.rows, is_right)
+    day = choose_dividing_day(arrivals, find_release_day(version))
+    items = _build_items(version, reader.rows, is_right, arrivals, day)
     with transaction.atomic():
         ItemFit.objects.get_or_create(version=version, defaults={"model_count": model_count})
         fit = ItemFit.objects.select_for_update(of=("self",)).get(version=version)
-        fit.model_count, fit.fitted_at = model_count, timezone.now()
-        fit.save(update_fields=["model_count", "fitted_at"])
+        fit.model_count, fit.fitted_at, fit.divided_at = model_count, timezone.now(), day
+        fit.save(update_fields=["model_count", "fitted_at", "divided_at"])
         fit.items.all().delete()
         for item in items:
             item.fit = fit
@@ -78,28 +81,80 @@ def find_answered_runs(version: EvaluationSetVersion) -> Any:
     return filter_counting_runs(runs).defer("log", "measurements").order_by("-finished_at", "pk")
 
 
-def _read_right_answers(version: EvaluationSetVersion, reader: AnswerReader) -> NDArray[np.bool_]:
-    """Return which answers are right: one row for each model, one column for each item."""
-    rows = []
-    for run in find_answered_runs(version)[:MAX_MODELS]:
+def _read_right_answers(
+    version: EvaluationSetVersion, reader: AnswerReader
+) -> tuple[NDArray[np.bool_], list[datetime]]:
+    """Return which answers are right, and when each model arrived.
+
+    The answers have one row for each model and one column for each item.
+    """
+    rows, arrivals = [], []
+    for run in find_answered_runs(version).select_related("submission")[:MAX_MODELS]:
         right_answers = reader.read_right_answers(run)
         if right_answers is not None:
             rows.append(right_answers)
-    return np.array(rows, dtype=bool).reshape(len(rows), len(reader.rows))
+            arrivals.append(run.submission.queued_at)
+    return np.array(rows, dtype=bool).reshape(len(rows), len(reader.rows)), arrivals
+
+
+def find_release_day(version: EvaluationSetVersion) -> datetime | None:
+    """Return when the version's rows were first released; None if they weren't.
+
+    Rows that are held back have no such day until they are published.
+    """
+    round = version.evaluation_set.round
+    if round is None or version.dataset is None:
+        return None
+    releases = round.datasets.filter(state="done", finished_at__isnull=False)
+    first_release = releases.order_by("version").first()
+    return first_release.finished_at if first_release else None
+
+
+def choose_dividing_day(
+    arrivals: Sequence[datetime], release_day: datetime | None
+) -> datetime | None:
+    """Return the day that divides earlier from later models; None if one side has too few.
+
+    It is the day on which the rows were released, if it leaves enough models on both sides.
+    Otherwise it is the arrival of the model in the middle.
+    """
+    middle = sorted(arrivals)[(len(arrivals) - 1) // 2]
+    for day in (release_day, middle):
+        if day is not None:
+            later_count = sum(arrival > day for arrival in arrivals)
+            if min(later_count, len(arrivals) - later_count) >= MIN_SIDE_MODELS:
+                return day
+    return None
 
 
 def _build_items(
-    version: EvaluationSetVersion, rows: Sequence[SetRow], is_right: NDArray[np.bool_]
+    version: EvaluationSetVersion,
+    rows: Sequence[SetRow],
+    is_right: NDArray[np.bool_],
+    arrivals: Sequence[datetime],
+    day: datetime | None,
 ) -> list[ItemProperty]:
-    """Return the properties of all items, not stored. They have no fit yet."""
-    properties = fit_items(is_right, np.ones_like(is_right))
+    """Return the properties of all items, not stored. They have no fit yet.
+
+    day: what divides earlier from later models; None without drift.
+    """
+    is_answered = np.ones_like(is_right)
+    properties = fit_items(is_right, is_answered)
     difficulties, difficulty_errors = properties.compute_difficulties()
+    shifts = shift_errors = np.full(len(rows), np.nan)
+    drifted = np.zeros(len(rows), dtype=bool)
+    if day is not None:
+        is_later = np.array([arrival > day for arrival in arrivals])
+        drift = measure_drift(is_right, is_answered, is_later, properties)
+        shifts, shift_errors, drifted = drift.shifts, drift.errors, drift.is_flagged
     columns = np.column_stack(
         [
             difficulties,
             difficulty_errors,
             properties.discriminations,
             properties.discrimination_errors,
+            shifts,
+            shift_errors,
         ]
     )
     # The priors give a number to every item, also where the answers tell nothing.
@@ -110,7 +165,7 @@ def _build_items(
     labels = get_labels(version.evaluation_set.task.config)
     items = []
     for position, row in enumerate(rows):
-        difficulty, difficulty_error, discrimination, discrimination_error = (
+        difficulty, difficulty_error, discrimination, discrimination_error, shift, shift_error = (
             None if np.isnan(number) else float(number) for number in columns[position]
         )
         example_id = examples.get(row.uid)
@@ -125,6 +180,9 @@ def _build_items(
                 discrimination=discrimination,
                 discrimination_error=discrimination_error,
                 label_may_be_wrong=bool(flagged[position]),
+                drift=shift,
+                drift_error=shift_error,
+                has_drifted=bool(drifted[position]),
                 **_describe_votes(votes.get(example_id or 0, ()), row, labels),
             )
         )

@@ -241,6 +241,7 @@ class ItemFilter(ListFilter):
         initial="doubtful",
         choices=[
             ("doubtful", _("Labels that may be wrong")),
+            ("drifted", _("Changed for later models")),
             ("hard", _("Hardest for models")),
             ("telling", _("Examples that tell models apart")),
             ("ambiguous", _("Examples on which people disagree")),

@@ -15,6 +15,7 @@ MAX_ITEMS = 20_000
 """The largest set whose items are estimated."""
 ORDERS = {
     "doubtful": ("-label_may_be_wrong", F("discrimination").asc(nulls_last=True)),
+    "drifted": ("-has_drifted", F("drift").desc(nulls_last=True)),
     "hard": (F("right_share").asc(),),
     "telling": (F("discrimination").desc(nulls_last=True),),
     "ambiguous": (F("ambiguity").desc(nulls_last=True),),
@@ -23,7 +24,8 @@ ORDERS = {
 """The orders of the list of items, by name; the position in the set breaks ties."""
 CSV_COLUMNS = (
     *("position", "uid", "right_share", "difficulty", "difficulty_error", "discrimination"),
-    *("discrimination_error", "label_may_be_wrong", "votes", "people_wrong", "people_wrong_low"),
+    *("discrimination_error", "label_may_be_wrong", "drift", "drift_error", "has_drifted"),
+    *("votes", "people_wrong", "people_wrong_low"),
     *("people_wrong_high", "ambiguity", "ambiguity_low", "ambiguity_high"),
 )
 

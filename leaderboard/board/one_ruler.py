@@ -278,6 +278,7 @@ def _build_percent_cell(*shares: float | None) -> Cell:
 
 
 def _build_axis_row(name: str, cell: Cell, role: str) -> AxisRow:
+    # Translators: a score with its interval
     text = _("%(value)s (%(low)s–%(high)s)") % {
         "value": format_decimal(cell.value or 0),
         "low": format_decimal(cell.low or 0),

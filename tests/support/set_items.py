@@ -14,13 +14,18 @@ SIZE, WRONG = 40, 7
 """Of the sets, and the place of an item whose label is wrong."""
 
 
-def answer_by_ability(version, count, seed=1, first=0):
-    """Let models answer; later items are harder, and one has the wrong label."""
+def answer_by_ability(version, count, seed=1, first=0, known=None):
+    """Let models answer; later items are harder, and one has the wrong label.
+
+    known: the place of an item that all of them know.
+    """
     chance = np.random.default_rng(seed)
     for number in range(first, first + count):
         ability = 3 * (number % 24) / 23 - 1.5
         logits = 2.5 * (ability - np.linspace(-1.5, 1.5, SIZE))
         logits[WRONG] = -2.5 * ability
+        if known is not None:
+            logits[known] = 3
         right = chance.random(SIZE) < 1 / (1 + np.exp(-logits))
         lines = b"".join(
             build_prediction_line(f"u{place}", Answer(LABELS[(place + (not right[place])) % 3]))

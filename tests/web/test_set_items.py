@@ -2,12 +2,13 @@
 
 import csv
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
 from core.accounts.services import get_annotator
-from evaluation.models import ItemFit, ItemProperty
+from evaluation.models import ItemFit, ItemProperty, Submission
 from evaluation.runs import item_services
 from evaluation.runs.item_services import refresh_item_properties
 from evaluation.test_sets.items import MIN_MODELS
@@ -62,6 +63,39 @@ def test_items_are_estimated_once_enough_models_have_answered(version):
     assert np.corrcoef(places, difficulties)[0, 1] > 0.9
     # Nobody voted on uploaded rows.
     assert {(item.votes, item.people_wrong, item.ambiguity) for item in items} == {(0, None, None)}
+
+
+def test_items_that_change_for_later_models_are_marked(client, version, editor):
+    leaked = 33
+    answer_by_ability(version, 60)
+    # The hardest third leaked: later models know one of its items, whatever their ability.
+    answer_by_ability(version, 60, first=60, known=leaked)
+    Submission.objects.update(queued_at="2026-01-01T00:00:00Z")
+    later_names = [f"model {number}" for number in range(60, 120)]
+    Submission.objects.filter(name__in=later_names).update(queued_at="2026-03-01T00:00:00Z")
+    assert refresh_item_properties(version)
+    fit = ItemFit.objects.get()
+    assert fit.divided_at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert [item.position for item in fit.items.filter(has_drifted=True)] == [leaked]
+    item = fit.items.get(position=leaked)
+    assert item.drift > 3 * item.drift_error > 0
+    client.force_login(editor)
+    first = client.get(f"{URL}?order=drifted").context["items"][0].item
+    assert (first.position, first.has_drifted) == (leaked, True)
+    items = client.get(API).json()["results"]
+    assert [row["uid"] for row in items if row["has_drifted"]] == [f"u{leaked}"]
+
+
+def test_the_day_of_the_release_divides_if_both_sides_have_models(version):
+    days = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number) for number in range(30)]
+    middle = days[14]
+    assert item_services.choose_dividing_day(days, days[11]) == days[11]
+    # Too few before it, so the model in the middle divides.
+    assert item_services.choose_dividing_day(days, days[3]) == middle
+    assert item_services.choose_dividing_day(days, None) == middle
+    assert item_services.choose_dividing_day(days[:19], None) is None
+    assert item_services.choose_dividing_day([middle] * 30, None) is None
+    assert item_services.find_release_day(version) is None
 
 
 def test_few_new_models_change_nothing_and_many_replace_the_rows(version):
