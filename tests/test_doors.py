@@ -14,6 +14,7 @@ APART = {
     ("NewPostSerializer", "text", "CommunityForm"): "the text of the community's own page",
     ("DutyChangeSerializer", "share", "AmountForm"): "people type percent",
     ("NewDutySerializer", "share", "AssignmentForm"): "people type percent",
+    ("NewShortEvaluationSerializer", "evaluation_set", "ShortEvaluationForm"): "a choice of names",
 }
 """Fields that differ on purpose, by serializer, name and form."""
 OF_ITS_OWN = (serializers.DictField, serializers.BooleanField)
