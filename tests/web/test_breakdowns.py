@@ -121,7 +121,7 @@ def test_the_queries_of_a_breakdown_do_not_grow(mood, tmp_path):  # noqa: F811
     load(file)
     with CaptureQueriesContext(connection) as after:
         report("mood", "--by", "label")
-    assert len(after) == len(before) <= 5
+    assert len(after) == len(before) <= 6
 
 
 def test_in_words_and_what_cannot_be(mood, qa):  # noqa: F811
