@@ -101,11 +101,11 @@ def change_set(
     """
     set_rows = EvaluationSet.objects.filter(pk=evaluation_set.pk)
     former = set_rows.select_for_update(of=("self",)).get()
-    opened = [
-        name
-        for name in ("may_leave", "answers_public")
-        if access_settings[name] and not getattr(former, name)  # type: ignore[literal-required]
-    ]
+    wanted = {
+        "may_leave": access_settings.get("may_leave"),
+        "answers_public": access_settings.get("answers_public"),
+    }
+    opened = [name for name, is_open in wanted.items() if is_open and not getattr(former, name)]
     # Closing a set, or changing its description, harms no anchor.
     if opened and has_serving_anchors(former):
         raise Refused(
