@@ -25,7 +25,9 @@ MACHINE_KEYS = ("examples", "run")
 """Keys for programs, for example the examples that an action changed."""
 ACCOUNT_KEYS = ("user",)
 """Keys that name an account. Only owners may know the members' accounts."""
-PERSONAL_ACTIONS = ("submission", "run", "weights", "webhook", "token", "person")
+PERSONAL_ACTIONS = (
+    *("submission", "short_evaluation", "run", "weights", "webhook", "token", "person"),
+)
 """Actions on people's own things. For example, it may be secret who submitted a model."""
 REVIEWER_ACTIONS = ("gold", "consensus", "tag")
 """Actions that could reveal the answer to a judge."""

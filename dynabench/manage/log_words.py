@@ -13,7 +13,7 @@ LOG_AREAS: dict[str, tuple[Promise, tuple[str, ...]]] = {
         _("Models and scores"),
         (
             *("target", "generator", "training", "evaluation_set", "metric", "llm_judge", "board"),
-            *("own_worker", "paraphrases", "allowance", "snapshot"),
+            *("own_worker", "paraphrases", "allowance", "snapshot", "ruler"),
             *("contestant", "comparisons", "conversation", "gold_pair", "arena_judge"),
             "adversary",
         ),
@@ -127,6 +127,8 @@ ACTION_WORDS: dict[str, Promise] = {
     "round.released": _("Released a round"),
     "round.target_replaced": _("Replaced a model to fool"),
     "round.unmixed": _("Ended the mixing of a round"),
+    "ruler.requested": _("Had anchors chosen for a ruler"),
+    "ruler.retired": _("Retired a ruler"),
     "snapshot.taken": _("Took a snapshot"),
     "study.changed": _("Changed the plan of a study"),
     "study.closed": _("Closed a study"),

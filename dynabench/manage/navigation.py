@@ -150,6 +150,7 @@ SIDE_GROUPS = (
                 (
                     "own:round-*",
                     "own:policy",
+                    "own:vote-draw",
                     "own-mixed:*",
                     "own:second-opinion",
                     "own:rows*",

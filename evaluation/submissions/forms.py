@@ -110,7 +110,7 @@ FORM_PARTS: tuple[tuple[Words, Words, tuple[str, ...]], ...] = (
     (
         _("Cost"),
         _("Your provider bills you, never this site."),
-        ("price_in", "price_out", "most_cost"),
+        ("price_in", "price_out", "most_cost", "short_only"),
     ),
     (
         _("Model card"),

@@ -26,9 +26,14 @@ from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import (
     Dataset,
     DatasetItem,
+    ExpectedScore,
     ItemFit,
     ItemProperty,
     NearCopy,
+    Ruler,
+    RulerAnchor,
+    RulerLink,
+    RulerStanding,
     TrainingRun,
 )
 from leaderboard.models import Battle, Contestant
@@ -321,6 +326,35 @@ def make_items(task):
     return [(reverse("evaluation:set-items", args=[task.code, "items", 1]), "page", MANY)]
 
 
+def make_ruler(owner):
+    """A task of its own with a ruler, on which half of the models are."""
+    text = TaskFactory.build(code="nli").config_text
+    task = RoundFactory(task=TaskFactory(code="ruled", config_text=text)).task
+    TaskMember.objects.create(task=task, user=owner, role="owner")
+    version = set_version(task, "round-1", rows=rows_of(16), may_leave=True)
+    other = UserFactory()
+    models = [
+        accepted_model(task, other, f"r{number}", is_published=True) for number in range(2 * MANY)
+    ]
+    for model in models:
+        answered(model, version, lambda n: n % 3)
+    ruler = Ruler.objects.create(task=task, version=1, anchor_count=10, seed=1, state="done")
+    RulerAnchor.objects.create(ruler=ruler, number=0, version=version, uid="u0")
+    link = RulerLink.objects.create(
+        ruler=ruler, version=version, model_count=MANY, value=0.7, item_error=0.1, half_width=0.1
+    )
+    shares = {"value": 0.7, "low": 0.6, "high": 0.8}
+    for model in models[:MANY]:
+        standing = RulerStanding.objects.create(
+            ruler=ruler, submission=model, answers=b"", **shares
+        )
+        ExpectedScore.objects.create(standing=standing, link=link, **shares)
+    return [
+        (reverse("evaluation:ruler", args=["ruled"]), "page", MANY),
+        (reverse("leaderboard:board", args=["ruled"]) + "?ruler=1", "page", MANY),
+    ]
+
+
 def make_adversaries(round, owner):
     """Adversaries, of which one has run several times and logged tries."""
     task = round.task
@@ -371,6 +405,7 @@ def test_every_row_of_every_list_is_reached(client, nli, owner):
         *make_adversaries(nli, owner),
         *make_studies(nli.task),
         *make_items(nli.task),
+        *make_ruler(owner),
         *make_history(nli, owner),
         *make_arena(owner),
         *make_news(owner),

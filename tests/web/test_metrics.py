@@ -66,7 +66,7 @@ def test_what_it_tells(client, django_assert_max_num_queries):
         pass
     for _ in range(FAILURES_TO_OPEN):
         Breaker(cache, str(target.pk)).note_failed_call(EndpointError("It is away.", reason="down"))
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(23):
         found = figures(client)
     assert found["dynabench_database_up",] == 1
     assert found["dynabench_queue_waiting", "trainingrun"] == 1
