@@ -59,8 +59,9 @@ def compute_assisted_rate(examples: Sequence[AssistedExample]) -> AssistedRate |
 
     Notes
     -----
-    The interval is Student's by whole authors, with one degree of freedom less than the judged
-    examples have effective authors (Kish 1965), as for the plain rates.
+    The interval is Student's by whole authors. Its degrees of freedom are Satterthwaite's (1946)
+    for totals that grow with the number of an author's judged examples: one less than
+    (Σ n²)² ÷ Σ n⁴. The number of authors promises too much where one wrote a tenth of everything.
     """
     people_scores = [example.people_score for example in examples]
     estimate = _estimate_mean(examples, people_scores, [False] * len(examples))
@@ -192,9 +193,11 @@ def _estimate_mean(
     value = float((expected_scores + misses).mean())
     influences = expected_scores - value + inflation * misses
     standard_error = _compute_clustered_error([example.author for example in examples], influences)
-    # If a few authors wrote most of them, their number alone would promise too much.
-    effective_authors = voted_count**2 / sum(count**2 for count in voted_by_author.values())
-    quantile = compute_student_quantile(max(1.0, effective_authors - 1))
+    # The variance is a sum of squares over authors, which grow with the square of their examples.
+    # If a few authors wrote most of them, these few decide how well it is known.
+    squares = [count**2 for count in voted_by_author.values()]
+    effective_squares = sum(squares) ** 2 / sum([square**2 for square in squares])
+    quantile = compute_student_quantile(max(1.0, effective_squares - 1))
     return _Mean(value, standard_error / count, quantile, voted_count)
 
 
