@@ -5,7 +5,8 @@ from typing import Any
 
 from bench.boards.plan import Entry, list_questions
 from bench.boards.rows import Rows, list_clusters
-from leaderboard.ranking.ranks import adjust_by_holm, compare_scores
+from evaluation.scoring.corrections import adjust_by_holm
+from leaderboard.ranking.ranks import compare_scores
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
 """The labels by model and set, in the order of the set's rows."""

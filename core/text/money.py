@@ -1,4 +1,6 @@
-"""Format amounts of money with their currency."""
+"""Convert amounts of money to the smallest unit, and format them with their currency."""
+
+from decimal import Decimal
 
 from django.conf import settings
 from django.utils.formats import number_format
@@ -18,6 +20,15 @@ def get_decimals(currency: str) -> int:
     if currency in CURRENCIES_WITH_THREE_DECIMALS:
         return 3
     return 2
+
+
+def convert_to_smallest_units(amount: Decimal, currency: str) -> int:
+    """Return an amount in a currency's smallest unit; further decimals are cut off.
+
+    >>> convert_to_smallest_units(Decimal("4.25"), "EUR")
+    425
+    """
+    return int(amount * 10 ** get_decimals(currency))
 
 
 def format_units(amount: int, currency: str) -> str:

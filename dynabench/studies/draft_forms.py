@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -11,7 +10,7 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from core.text.money import get_decimals
+from core.text.money import convert_to_smallest_units
 from dynabench.campaigns.ways.registry import way_choices
 from dynabench.studies.rules.builder import OUTCOMES, build_plan_text
 from dynabench.studies.rules.plan import MAX_EFFECT, read_plan
@@ -34,11 +33,6 @@ PATH_PATTERNS = (
     (re.compile(r"setup\.task.*"), "answers"),
 )
 """Which field a part of the plan comes from."""
-
-
-def convert_to_smallest_units(amount: Decimal, currency: str) -> int:
-    """Return an amount in whole cents. The yen has none."""
-    return int(amount * Decimal(10) ** get_decimals(currency))
 
 
 class StudyDraftForm(forms.Form):

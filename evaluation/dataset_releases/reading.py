@@ -28,6 +28,12 @@ def find_latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
     return {dataset.round_id: dataset for dataset in finished_datasets.order_by("version")}
 
 
+def select_finished_releases(round: Round) -> QuerySet[Dataset]:
+    """Select the finished datasets of a round. The first one made its rows public."""
+    finished_datasets = round.datasets.filter(state=Dataset.State.DONE, finished_at__isnull=False)
+    return finished_datasets.order_by("version")
+
+
 def find_datasets_with_public_files(rounds: Iterable[Round]) -> list[Dataset]:
     """Return the newest finished dataset of each round with its public files.
 

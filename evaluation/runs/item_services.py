@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from numpy.typing import NDArray
 
 from annotation.models import Example
 from evaluation.contract import SetRow
+from evaluation.dataset_releases.reading import select_finished_releases
 from evaluation.models import EvaluationRun, EvaluationSetVersion, ItemFit, ItemProperty
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.stored_answers import AnswerReader
@@ -72,7 +74,7 @@ def refresh_item_properties(version: EvaluationSetVersion) -> bool:
     return True
 
 
-def find_answered_runs(version: EvaluationSetVersion) -> Any:
+def find_answered_runs(version: EvaluationSetVersion) -> QuerySet[EvaluationRun]:
     """Return the counting runs of the models that are still there, newest first."""
     runs = version.runs.filter(
         suite=EvaluationRun.Suite.PLAIN, submission__withdrawn_at=None
@@ -105,8 +107,7 @@ def find_release_day(version: EvaluationSetVersion) -> datetime | None:
     round = version.evaluation_set.round
     if round is None or version.dataset is None:
         return None
-    releases = round.datasets.filter(state="done", finished_at__isnull=False)
-    first_release = releases.order_by("version").first()
+    first_release = select_finished_releases(round).first()
     return first_release.finished_at if first_release else None
 
 

@@ -11,8 +11,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from numpy.typing import NDArray
 
 from annotation.models import Example
+from evaluation.dataset_releases.reading import select_finished_releases
 from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion, LeakTrial
-from evaluation.runs.selectors import filter_counting_runs, is_remote
+from evaluation.runs.item_services import find_answered_runs
+from evaluation.runs.selectors import is_remote
 from evaluation.runs.stored_answers import AnswerReader
 from evaluation.scoring.leaks import TrialHalf, estimate_leak
 from evaluation.scoring.metrics import MetricUnavailable
@@ -118,9 +120,7 @@ def _find_pair(evaluation_set: EvaluationSet) -> _Pair | None:
     if held is None or released is None or max(held.size, released.size) > MAX_ITEMS:
         return None
     # The first release made the rows public; later ones only leave out what was withdrawn.
-    releases = list(
-        round.datasets.filter(state="done", finished_at__isnull=False).order_by("version")
-    )
+    releases = list(select_finished_releases(round))
     if not releases or releases[0].finished_at is None:
         return None
     published = [release for release in releases if "held" in release.numbers.get("rows", ())]
@@ -130,11 +130,7 @@ def _find_pair(evaluation_set: EvaluationSet) -> _Pair | None:
 
 def _select_runs(version: EvaluationSetVersion) -> QuerySet[EvaluationRun]:
     """Return the counting plain runs of models that were not in the round's loop."""
-    runs = version.runs.filter(
-        suite=EvaluationRun.Suite.PLAIN, in_the_loop=False, submission__withdrawn_at=None
-    ).exclude(predictions="")
-    # Logs and measurements are large, and not needed.
-    return filter_counting_runs(runs).defer("log", "measurements").order_by("-finished_at", "pk")
+    return find_answered_runs(version).filter(in_the_loop=False)
 
 
 def _find_missing_pairs(pair: _Pair) -> list[tuple[EvaluationRun, EvaluationRun]]:

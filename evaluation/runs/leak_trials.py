@@ -6,7 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from evaluation.models import EvaluationSet, LeakTrial
-from evaluation.scoring.leaks import ALARM_CHANCE, LeakEstimate, correct_by_holm
+from evaluation.scoring.corrections import adjust_by_holm
+from evaluation.scoring.leaks import ALARM_CHANCE, LeakEstimate
 from evaluation.test_sets.sealing import count_steps
 
 CSV_COLUMNS = (
@@ -99,7 +100,7 @@ def find_shown_trials(
     ]
     # Corrected over what the reader sees: hidden trials can't raise an alarm.
     p_values = [estimate.p_value for _trial, estimate in shown if estimate is not None]
-    corrected = iter(correct_by_holm(p_values))
+    corrected = iter(adjust_by_holm(p_values))
     return [
         ShownTrial(trial, estimate, None if estimate is None else next(corrected))
         for trial, estimate in shown

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from validation.rates.rates import compute_effective_number, compute_student_quantile
+
 Floats = NDArray[np.float64]
 MIN_AUTHORS = 5
 """In each half: with fewer, their differences say too little of chance."""
@@ -51,7 +53,7 @@ class LeakEstimate:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the difference."""
-        half_width = float(stdtrit(self.degrees_of_freedom, 0.975)) * self.error
+        half_width = compute_student_quantile(self.degrees_of_freedom) * self.error
         return max(-1.0, self.difference - half_width), min(1.0, self.difference + half_width)
 
     @property
@@ -157,8 +159,7 @@ def _compute_clustered_mean(values: Floats, authors: Sequence[int]) -> tuple[flo
     squares = [sums[author] ** 2 / (1 - counts[author] / n) for author in sums]
     # Large authors decide the variance, so fewer of them count: Kish's effective number of the
     # squared sizes.
-    weights = [count**2 for count in counts.values()]
-    effective_count = sum(weights) ** 2 / sum([weight**2 for weight in weights])
+    effective_count = compute_effective_number([count**2 for count in counts.values()])
     return mean, fsum(squares) / n**2, max(1.0, effective_count - 1)
 
 
@@ -191,21 +192,3 @@ def plan_smallest_leak(
     author_count = (released_n + held_n) / rows_per_author
     error = sqrt(row_variance * (1 / released_n + 1 / held_n))
     return compute_smallest_leak(error, max(1.0, author_count - 2))
-
-
-def correct_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for being listed together, in the same order (Holm 1979).
-
-    If each one below 0.05 is called a leak, the chance of any false alarm is at most 5 %.
-
-    >>> correct_by_holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    corrected = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, place in enumerate(order):
-        # A p-value can't become smaller than that of a smaller one.
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        corrected[place] = largest
-    return corrected

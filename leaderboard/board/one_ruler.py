@@ -24,13 +24,11 @@ from evaluation.runs.rulers.selectors import find_ruler
 from evaluation.test_sets.sealing import count_steps, round_to_step
 from leaderboard.board.cells import Cell
 from leaderboard.board.columns import find_share_metric
-from leaderboard.board.matrix import BoardModel, Matrix
+from leaderboard.board.matrix import NORMAL_QUANTILE, BoardModel, Matrix
 from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import read_cell
 from tasks.models import Task
 
-NORMAL_QUANTILE = 1.96
-"""The number of standard errors in half a 95% interval."""
 CSV_COLUMNS = (
     *("model", "id", "set", "version", "round", "is_measured", "expected", "expected_low"),
     *("expected_high", "accuracy", "accuracy_low", "accuracy_high"),

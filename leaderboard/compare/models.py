@@ -24,6 +24,7 @@ from evaluation.contract import Answer, SetRow
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
+from evaluation.scoring.corrections import adjust_by_benjamini_hochberg, adjust_by_holm
 from evaluation.scoring.metrics.base import Mean, make_comparable
 from evaluation.submissions.visibility import Viewer, may_see_wrong_answers
 from evaluation.test_sets.selectors import read_set_rows
@@ -41,8 +42,6 @@ from leaderboard.ranking.ranks import (
     CRITICAL_Z,
     STANDARD_NORMAL,
     Difference,
-    adjust_by_benjamini_hochberg,
-    adjust_by_holm,
     compare_scores,
 )
 from tasks.config.schema import TaskConfig

@@ -17,7 +17,7 @@ from django.db.models.functions import Cast
 from evaluation.models import ItemProperty, Submission
 from evaluation.test_sets.sealing import count_steps
 from leaderboard.board.cells import Cell
-from leaderboard.board.matrix import Matrix
+from leaderboard.board.matrix import NORMAL_QUANTILE, Matrix
 from leaderboard.rounds.matrix import EMPTY_CELL
 from leaderboard.rounds.training_dates import find_share_metric
 from leaderboard.rounds.worn_rules import DatedScore, WornDay, find_worn_day
@@ -145,7 +145,7 @@ def _read_item_sums(version_ids: Sequence[int]) -> dict[int, list[dict[str, Any]
         1 - F("people_wrong") - F("right_share") - F("ambiguity"), output_field=FloatField()
     )
     tells = Q(
-        discrimination__gt=1.96 * F("discrimination_error"),
+        discrimination__gt=NORMAL_QUANTILE * F("discrimination_error"),
         right_share__gte=HARD_SHARE,
         right_share__lte=EASY_SHARE,
     )

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core.text.money import format_units, get_decimals
+from core.text.money import convert_to_smallest_units, format_units, get_decimals
 from core.web.money_input import MoneyInput
 from tasks.models import Round, Task
 from tasks.rounds.services import NO_CONTEXTS_MESSAGE
@@ -211,7 +211,7 @@ class RoundPageForm(RoundForm):
         for name in MONEY_FIELDS:
             if data.get(name) is not None:
                 # The field allows no more decimals than the currency has, so nothing is lost.
-                data[name] = int(data[name] * 10 ** get_decimals(settings.CURRENCY))
+                data[name] = convert_to_smallest_units(data[name], settings.CURRENCY)
         return data
 
 

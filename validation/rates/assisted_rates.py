@@ -15,7 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.rates.rates import NORMAL_QUANTILE, compute_student_quantile
+from validation.rates.rates import (
+    NORMAL_QUANTILE,
+    compute_effective_number,
+    compute_student_quantile,
+)
 
 MIN_VOTED_EXAMPLES = 10
 MIN_AUTHORS = 3
@@ -195,8 +199,7 @@ def _estimate_mean(
     standard_error = _compute_clustered_error([example.author for example in examples], influences)
     # The variance is a sum of squares over authors, which grow with the square of their examples.
     # If a few authors wrote most of them, these few decide how well it is known.
-    squares = [count**2 for count in voted_by_author.values()]
-    effective_squares = sum(squares) ** 2 / sum([square**2 for square in squares])
+    effective_squares = compute_effective_number([n**2 for n in voted_by_author.values()])
     quantile = compute_student_quantile(max(1.0, effective_squares - 1))
     return _Mean(value, standard_error / count, quantile, voted_count)
 

@@ -271,8 +271,12 @@ def _compute_effective_n(
 
 
 def _count_effective_clusters(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the equivalent number of clusters of equal size (Kish 1965)."""
-    return sum([size for _, size in pairs]) ** 2 / sum([size * size for _, size in pairs])
+    return compute_effective_number([size for _, size in pairs])
+
+
+def compute_effective_number(sizes: Sequence[float]) -> float:
+    """Return the equivalent number of parts of equal size (Kish 1965)."""
+    return sum(sizes) ** 2 / sum([size * size for size in sizes])
 
 
 def _compute_degrees_of_freedom(clusters: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from evaluation.scoring.corrections import adjust_by_benjamini_hochberg
 from evaluation.scoring.ruler.prediction import Floats
 from evaluation.scoring.ruler.response_model import ItemProperties, estimate_abilities
 
@@ -71,9 +72,10 @@ def measure_drift(
     sides = (int((~is_later).sum()), int(is_later.sum()))
     if min(sides) < MIN_SIDE_MODELS:
         raise TooFewOnOneSide(f"{sides[0]} earlier and {sides[1]} later models.")
-    slopes, levels = properties.discriminations, properties.intercepts
-    abilities = estimate_abilities(slopes, levels, is_right, is_answered).means
-    chances = 1 / (1 + np.exp(-(np.outer(abilities, slopes) + levels)))
+    abilities = estimate_abilities(
+        properties.discriminations, properties.intercepts, is_right, is_answered
+    ).means
+    chances = properties.compute_chances(abilities)
     residuals = np.where(is_answered, is_right - chances, 0.0)
     weights = np.where(is_answered, chances * (1 - chances), 0.0)
 
@@ -114,11 +116,8 @@ def select_by_false_share(p_values: Floats, share: float) -> NDArray[np.bool_]:
     >>> select_by_false_share(np.array([0.001, 0.5, np.nan, 0.03]), 0.05)
     array([ True, False, False,  True])
     """
-    order = np.argsort(p_values)  # NaN comes last
-    count = int((~np.isnan(p_values)).sum())
-    limits = share * np.arange(1, len(p_values) + 1) / max(count, 1)
-    passes = p_values[order] <= limits
-    last = int(np.flatnonzero(passes)[-1]) + 1 if passes.any() else 0
+    is_known = ~np.isnan(p_values)
     selected = np.zeros(len(p_values), dtype=bool)
-    selected[order[:last]] = True
+    adjusted = adjust_by_benjamini_hochberg(p_values[is_known].tolist())
+    selected[is_known] = np.array(adjusted) <= share
     return selected

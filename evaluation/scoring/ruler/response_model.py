@@ -74,6 +74,11 @@ class ItemProperties:
             variances = np.einsum("ij,ijk,ik->i", gradients, self.covariances, gradients)
         return difficulties, np.asarray(np.sqrt(variances))
 
+    def compute_chances(self, abilities: Floats) -> Floats:
+        """Return the chance (0-1) of each ability (rows) to be right on each item (columns)."""
+        logits = np.outer(abilities, self.discriminations) + self.intercepts
+        return np.asarray(_logistic(logits), dtype=float)
+
     def flag_negative(self) -> NDArray[np.bool_]:
         """Return which items weak models get right more often: their 95% interval is below 0."""
         high = self.discriminations + NORMAL_QUANTILE * self.discrimination_errors

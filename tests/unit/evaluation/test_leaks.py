@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from evaluation.scoring.corrections import adjust_by_holm
 from evaluation.scoring.leaks import (
     MIN_AUTHORS,
     LeakEstimate,
     TrialHalf,
     compute_smallest_leak,
-    correct_by_holm,
     estimate_leak,
     plan_smallest_leak,
 )
@@ -111,7 +111,7 @@ def test_rounding_hides_the_exact_numbers_and_claims_no_more(difference, error, 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm_keeps_the_order_and_makes_none_smaller(p_values):
-    corrected = correct_by_holm(p_values)
+    corrected = adjust_by_holm(p_values)
     assert all(1 >= new >= old for new, old in zip(corrected, p_values, strict=True))
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     assert sorted(corrected) == [corrected[place] for place in order]
@@ -119,5 +119,5 @@ def test_holm_keeps_the_order_and_makes_none_smaller(p_values):
 
 def test_holm_on_a_worked_example():
     """By hand, after Holm (1979): four tests, of which two stay below 0.05."""
-    assert correct_by_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert correct_by_holm([0.04]) == [0.04]
+    assert adjust_by_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjust_by_holm([0.04]) == [0.04]

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, false_discovery_control, t
 
+from evaluation.scoring.corrections import adjust_by_benjamini_hochberg, adjust_by_holm
 from leaderboard.ranking.ranks import (
-    adjust_by_benjamini_hochberg,
-    adjust_by_holm,
     compare_scores,
     compute_min_detectable,
     compute_min_examples,
