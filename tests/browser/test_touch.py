@@ -4,36 +4,11 @@ import pytest
 from django.utils import timezone
 
 from core.accounts.models import User
-from tests.browser.conftest import visit
+from tests.browser.conftest import FINGER, PHONE, SMALL_TARGETS, visit
 from tests.support.demo_site import OWN, OWNER, PERSON, STRANGER, TASK, demo_site
 
 pytestmark = pytest.mark.nightly("looks")
 
-FINGER = 44
-PHONE = {"width": 390, "height": 844}
-# Links in sentences may be as high as their line (WCAG 2.5.8), those of charts as their mark: the
-# table below has them too. A box for ticks is hit by its label.
-SMALL_TARGETS = """finger => {
-    const small = [];
-    const targets = "a[href], button, summary, select, textarea, input:not([type=hidden])";
-    for (const one of document.querySelectorAll(targets)) {
-        if (one.disabled || one.matches(".visually-hidden, .skip, svg *")) continue;
-        if (!one.checkVisibility()) continue;
-        let {width, height} = one.getBoundingClientRect();
-        if (width <= 1 || height <= 1) continue;
-        for (const label of one.labels ?? []) {
-            if (!one.matches("[type=checkbox], [type=radio]")) continue;
-            width = Math.max(width, label.getBoundingClientRect().width);
-            height = Math.max(height, label.getBoundingClientRect().height);
-        }
-        const block = one.closest("p, li, dd, dt, td, th, div");
-        const isInSentence = getComputedStyle(one).display === "inline"
-            && block.innerText.trim().length > one.innerText.trim().length + 3;
-        if (!isInSentence && Math.min(width, height) < finger - 0.5)
-            small.push(`${one.outerHTML.slice(0, 120)}: ${width} x ${height}`);
-    }
-    return small;
-}"""
 STRANGERS_PAGES = [
     *STRANGER.values(), "/accounts/signup/", "/accounts/password/reset/", f"{TASK}/try/",
 ]  # fmt: skip

@@ -3,11 +3,9 @@
 import pytest
 from django.core.cache import cache
 
-from annotation.models import TargetOutput
-from core.accounts.services import get_annotator
-from tasks.models import Round, TargetVersion, TaskMember
-from tests.support.factories import ContextFactory, RoundFactory, UserFactory, scripted_target
-from tests.support.judging import decide_many, write_many
+from tasks.models import Round, TaskMember
+from tests.support.factories import UserFactory
+from tests.support.judged_rounds import finish_round
 from validation.models import Validation
 from validation.statistics.cache import get_all_numbers
 
@@ -26,35 +24,6 @@ def owner(nli):
 def as_owner(client, owner):
     client.force_login(owner)
     return client
-
-
-def finish_round(task, number, catches, owner, state=Round.State.CLOSED):
-    """A finished round with ten decided examples, of which these are catches."""
-    round = RoundFactory(task=task, number=number, state=state)
-    ContextFactory(round=round)
-    outcomes = ["fooled"] * catches + ["not_fooled"] * (10 - catches)
-    examples = write_many(round, UserFactory(), outcomes)
-    target = scripted_target(round, name=f"model-{number}")
-    version = TargetVersion.objects.create(target=target, digest=f"{number}")
-    TargetOutput.objects.bulk_create(
-        TargetOutput(
-            example=example,
-            target=target,
-            version=version,
-            output={"label": "entailment" if example.outcome == "fooled" else "neutral"},
-            seconds=0.1,
-            fooled=example.outcome == "fooled",
-        )
-        for example in examples
-    )
-    judges = [get_annotator(UserFactory()) for _ in range(2)]
-    Validation.objects.bulk_create(
-        Validation(example=example, validator=judge, label="neutral")
-        for example in examples
-        for judge in judges
-    )
-    decide_many(examples, ["neutral"] * 10, owner)
-    return round
 
 
 def test_a_task_with_few_finished_rounds_has_no_forecast(as_owner, nli, owner):
