@@ -1,6 +1,11 @@
-"""How long one ruler takes: properties of 10,000 items, a new model, and scores from 100 anchors.
+"""How long one ruler takes, and how often its intervals hold.
 
-Answers of 200 simulated models. See bench/README.md.
+    python -m bench.ruler --quick --json   # 1,000 items, 6 worlds of each kind, under a minute
+    python -m bench.ruler                  # 10,000 items, 60 worlds of each kind
+
+Times are of 200 simulated models: properties of items, a new model without a fit, and the same by
+the functions of the site's job. Coverage is over simulated worlds whose models are left out as
+wholes (`bench/ruler_worlds.py`). See bench/README.md.
 """
 
 import json
@@ -18,6 +23,13 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 from bench.command import add_origin, build_parser  # noqa: E402
+from bench.ruler_job import measure_new_model  # noqa: E402
+from bench.ruler_worlds import (  # noqa: E402
+    COVERAGE,
+    COVERAGE_REACH,
+    WELL_SPECIFIED,
+    measure_coverage,
+)
 from evaluation.scoring.ruler.linking import fit_ruler  # noqa: E402
 from evaluation.scoring.ruler.matrices import ItemGroups  # noqa: E402
 from evaluation.scoring.ruler.response_model import estimate_abilities, fit_items  # noqa: E402
@@ -29,6 +41,7 @@ BARS = {  # at most
     "memory MiB": 500.0,
     "new model seconds": 1.0,
     "predicted model seconds": 1.0,
+    "joined model seconds": 1.0,
 }
 
 
@@ -50,8 +63,9 @@ def measure_unit_seconds() -> float:
 
 
 def main() -> None:
-    args = build_parser(__doc__, quick="1,000 items").parse_args()
+    args = build_parser(__doc__, quick="1,000 items, 6 worlds of each kind").parse_args()
     item_count = 150 if args.smoke else 1000 if args.quick else 10_000
+    world_count = 1 if args.smoke else 6 if args.quick else 60
     unit = measure_unit_seconds()
     is_right = simulate_answers(item_count)
     is_answered = np.ones_like(is_right)
@@ -74,17 +88,24 @@ def main() -> None:
         # The most that this process ever had, with Python and numpy.
         "memory MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
+    # Afterwards, because Django would count as memory of the fit.
+    results["joined model seconds"] = measure_new_model(ruler, is_right)
+    coverage = measure_coverage(world_count)
     ratios = {
         f"{name} / products": results[f"{name} seconds"] / unit
         for name in ("item fit", "ruler fit")
     }
     if args.json:
         results |= {"ratios": ratios, "items": item_count, "models": MODEL_COUNT, "bars": BARS}
+        results |= {"coverage": coverage, "worlds": world_count}
         print(json.dumps(add_origin(results, "numpy", lower=ratios), indent=2))
         return
     for name, value in results.items():
         bar = f"   at most {BARS[name]:g}" if name in BARS else ""
         print(f"{name:24} {value:8.3f}{bar}")
+    for kind, found in coverage.items():
+        bar = f"   {COVERAGE} ± {COVERAGE_REACH}" if kind == WELL_SPECIFIED else ""
+        print(f"coverage, {kind:18} {found['coverage']:.3f} ± {found['error']:.3f}{bar}")
 
 
 if __name__ == "__main__":

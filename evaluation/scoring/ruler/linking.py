@@ -6,6 +6,7 @@ Both are measured on whole models for which everything was done without them: th
 the weights and the fit.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -157,11 +158,40 @@ def link_shares(
         fit_correction(predicted[:, group], shares[:, group]) for group in range(shares.shape[1])
     ]
     intercepts, slopes = np.array(lines).T
+    # The line of the others: one that knows a model's share would make its error too small.
+    errors = np.abs(_correct_left_out(predicted, shares, folds) - shares)
     # Errors per unit of remoteness, so that one quantile serves near and remote models.
-    errors = np.abs(intercepts + slopes * predicted - shares)
-    half_widths = np.quantile(errors / remoteness[:, None], LEVEL, axis=0)
-    even_half_widths = np.quantile(errors, LEVEL, axis=0)
+    half_widths = compute_conformal_quantile(errors / remoteness[:, None], LEVEL)
+    even_half_widths = compute_conformal_quantile(errors, LEVEL)
     return Ruler(anchors, predictor, intercepts, slopes, half_widths, even_half_widths)
+
+
+def _correct_left_out(
+    predicted: Floats, shares: Floats, folds: Sequence[NDArray[np.bool_]]
+) -> Floats:
+    """Return the predictions of models left out, corrected by the line of all other models."""
+    corrected = np.empty_like(predicted)
+    for fold in folds:
+        for group in range(shares.shape[1]):
+            intercept, slope = fit_correction(predicted[~fold, group], shares[~fold, group])
+            corrected[fold, group] = intercept + slope * predicted[fold, group]
+    return corrected
+
+
+def compute_conformal_quantile(errors: Floats, level: float) -> Floats:
+    """Return for each column the error that a new one stays below with chance `level`.
+
+    A new error falls with the same chance in each of the n + 1 gaps between n known ones. So this
+    is the value at place (n + 1) × level, rounded up (Vovk, Gammerman and Shafer 2005). If there
+    are too few errors for the level, it is the largest.
+
+    >>> compute_conformal_quantile(np.arange(1.0, 40.0)[:, None], 0.95)
+    array([38.])
+    """
+    count = len(errors)
+    # Rounded first, because 40 × 0.95 is slightly more than 38 as a float.
+    place = min(count, math.ceil(round((count + 1) * level, 9)))
+    return np.asarray(np.sort(errors, axis=0)[place - 1])
 
 
 def fit_correction(predicted: Floats, shares: Floats) -> tuple[float, float]:
