@@ -404,7 +404,7 @@ class TestProgram:
     level=st.sampled_from([0.5, 0.8, 0.9, 0.95]),
 )
 def test_a_new_error_is_below_the_conformal_quantile_with_at_least_its_chance(count, level):
-    """Of n + 1 errors in any order, each is equally often the new one: a count, not a simulation."""
+    """Of n + 1 errors in any order, each is equally often the new one: counted, not drawn."""
     errors = np.arange(count + 1.0)
     below = [
         new <= compute_conformal_quantile(np.delete(errors, place)[:, None], level)[0]
