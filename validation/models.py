@@ -324,6 +324,7 @@ class VoteDraw(models.Model):
         SURE = "sure", _("The judge model was sure")
         UNSURE = "unsure", _("The judge model was unsure")
         NO_ANSWER = "no_answer", _("The judge model gave no answer")
+        UNREADABLE = "unreadable", _("The judge model’s answer couldn’t be read")
 
     # The primary key, so that of two draws at the same moment only the first is stored.
     example = models.OneToOneField(
@@ -339,7 +340,9 @@ class VoteDraw(models.Model):
     )
     chance = models.FloatField(help_text="Of being drawn for people: above 0, at most 1.")
     is_drawn = models.BooleanField()
-    reason = models.CharField(max_length=9, choices=Reason)
+    reason = models.CharField(max_length=10, choices=Reason)
+    # `DrawRule.prompt_digest`: the same model with another instruction is another judge.
+    prompt_digest = models.CharField(max_length=16, blank=True, db_default="")
     drawn_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The owners' page of an arena's judge models: new ones, and what both orders say about each."""
+"""The owners' page of an arena's LLM judges: new ones, and what both orders say about each."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -24,7 +24,7 @@ def _find_arena(request: HttpRequest, code: str) -> Task:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_arena_judges(request: HttpRequest, code: str) -> HttpResponse:
-    """Show an arena's judge models with their agreement. A POST creates one."""
+    """Show an arena's LLM judges with their agreement. A POST creates one."""
     task, user = _find_arena(request, code), get_person(request)
     form = ArenaJudgeForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():

@@ -20,6 +20,7 @@ from tasks.permissions import can_edit, can_read
 from validation.judging.draw_counts import read_draw_state
 from validation.judging.draw_forms import DrawForm
 from validation.judging.draw_services import change_draw, find_draw_obstacle
+from validation.judging.judge_instructions import DEFAULT_PROMPT
 from validation.statistics.cache import read_cached_report
 
 DEFAULT_WIDTH = 0.1
@@ -44,9 +45,12 @@ def show_vote_draw(request: HttpRequest, code: str, number: int) -> HttpResponse
     round = find_owned_round(request, code, number, can_edit)
     require_permission(request.user, round.task, can_read)  # the plan is based on votes
     state = read_draw_state(round)
-    initial = {"judge": state.judge_name or ""}
+    initial: dict[str, Any] = {"judge": state.judge_name or ""}
     if state.rule:
         initial["min_chance"] = str(state.rule.min_chance)
+        initial["by_instruction"] = state.rule.prompt is not None
+    # Shown, so that owners see what is asked, and can begin with it.
+    initial["prompt"] = (state.rule and state.rule.prompt) or DEFAULT_PROMPT
     if request.method != "POST":
         return _show_vote_draw(request, round, DrawForm(round, initial=initial))
     form = DrawForm(round, request.POST)

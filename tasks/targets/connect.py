@@ -101,13 +101,24 @@ def build_chooser_endpoint(
     labels: tuple[str, ...],
     prompt: str,
     transport: Transport | None = None,
+    media: Mapping[str, str] = MappingProxyType({}),
+    own_options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Endpoint:
     """Return an endpoint that uses a target's chat model to choose a label, with another prompt.
 
-    transport: carries the calls, without the target's secret. Raises EndpointError with the reason
-    `misconfigured`.
+    transport: carries the calls, without the target's secret. media: as in `EndpointConfig`.
+    own_options: replace the target's. Raises EndpointError with the reason `misconfigured`.
     """
-    return _build_endpoint(target, fields, prompt, transport, output=output, labels=labels)
+    return _build_endpoint(
+        target,
+        fields,
+        prompt,
+        transport,
+        own_options,
+        output=output,
+        labels=labels,
+        media=media,
+    )
 
 
 def build_writer_endpoint(

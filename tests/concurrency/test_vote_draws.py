@@ -8,7 +8,7 @@ from tasks.models import TargetModel
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races
 from tests.support.racing_votes import examples
-from validation.consensus.vote_draws import DrawRule
+from validation.consensus.vote_draws import DrawRule, JudgeAnswer
 from validation.judging.draw_services import change_draw, store_draws
 from validation.judging.judge_models import ask_judge_models
 from validation.judging.queue_services import fill_queue
@@ -54,11 +54,13 @@ def test_workers_at_once_draw_each_example_once(sampled, at_once):
 def test_answers_that_differ_at_once_draw_once(sampled, at_once):
     """The first answer that is stored decides, and nobody is drawn twice."""
     judge, rows = TargetModel.objects.get(name="first"), list(Example.objects.all())
-    change_draw(round=sampled, owner=UserFactory(), rule=DrawRule(judge.pk))
+    rule = DrawRule(judge.pk)
+    change_draw(round=sampled, owner=UserFactory(), rule=rule)
     scores = [0.0, 0.3, 0.5, 1.0]
 
     def store(score: float) -> None:
-        store_draws(round=sampled, judge=judge.pk, scores=dict.fromkeys(rows, score))
+        answers = dict.fromkeys(rows, JudgeAnswer(score))
+        store_draws(round=sampled, asked_rule=rule, answers=answers)
 
     at_once(store, scores)
     # All by one of the answers, because the whole batch is stored under the lock.

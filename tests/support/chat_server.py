@@ -17,7 +17,8 @@ class ChatServer(ThreadingHTTPServer):
 
     version: what models call themselves; empty: their name. With 429 it asks for seven seconds.
     tokens: what it tells that each answer read and wrote. key: the bearer token that it wants;
-    it repeats another one. A model that it lacks is named in a 404.
+    it repeats another one. A model that it lacks is named in a 404. logprobs: of an answer's
+    tokens, for who asks for them.
     """
 
     daemon_threads = True
@@ -29,6 +30,7 @@ class ChatServer(ThreadingHTTPServer):
         self.version = ""
         self.tokens: tuple[int, int] | None = None
         self.key = ""
+        self.logprobs = [-0.5, -0.25]
 
     @property
     def url(self) -> str:
@@ -59,7 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         choice = {"index": 0, "finish_reason": "stop", "message": {"content": said}}
         if asked.get("logprobs"):
-            choice["logprobs"] = {"content": [{"logprob": -0.5}, {"logprob": -0.25}]}
+            tokens = [{"logprob": logprob} for logprob in self.server.logprobs]
+            choice["logprobs"] = {"content": tokens}
         told = {"model": self.server.version or asked["model"], "choices": [choice]}
         if self.server.tokens:
             read, written = self.server.tokens

@@ -59,7 +59,7 @@ def test_a_judge_saves_votes_and_a_better_one_more(with_examples):
 
 def test_a_width_that_all_examples_cannot_give_has_no_plan(with_examples):
     assert json.loads(plan("nli", "--width", "0.01", "--json"))["with_judge"] is None
-    assert len(plan("nli", "--round", "1", "--width", "0.01").splitlines()) == 9
+    assert len(plan("nli", "--round", "1", "--width", "0.01").splitlines()) == 13
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.gold_items import voted
 from tests.support.judging import write
 from tests.support.task_reports import report
 from validation.consensus.consensus import Policy, Vote
-from validation.consensus.vote_draws import DrawRule, draw_for_people
+from validation.consensus.vote_draws import DrawRule, JudgeAnswer, draw_for_people
 from validation.decisions.policy_preview import preview_policy
 from validation.decisions.services import RoundReleased, derive_round, override_consensus
 from validation.judging import draw_services
@@ -71,7 +71,9 @@ def test_people_are_asked_about_the_drawn_alone(judged, alice):
     for row in draws:
         is_unclear = "unclear" in row.example.inputs["hypothesis"]
         assert (row.chance, row.reason) == ((1, "unsure") if is_unclear else (0.1, "sure"))
-        again = draw_for_people(row.example.uuid, row.judge_score, 0.1, settings.SECRET_KEY)
+        again = draw_for_people(
+            row.example.uuid, JudgeAnswer(row.judge_score), 0.1, settings.SECRET_KEY
+        )
         assert again.is_drawn == row.is_drawn
     drawn = set(draws.filter(is_drawn=True).values_list("pk", flat=True))
     assert queued(judged) == drawn
@@ -163,10 +165,12 @@ def test_an_answer_that_comes_after_the_rule_has_changed_draws_nothing(judged, a
     judge = make_judge(judged)
     other = make_judge(judged, "other")
     change_draw(round=judged, owner=alice, rule=DrawRule(other.pk))
-    scores = dict.fromkeys(Example.objects.all(), 1.0)
-    store_draws(round=judged, judge=judge.pk, scores=scores)
+    answers = dict.fromkeys(Example.objects.all(), JudgeAnswer(1.0))
+    store_draws(round=judged, asked_rule=DrawRule(judge.pk), answers=answers)
+    instructed = DrawRule(other.pk, prompt="Judge it.")
+    store_draws(round=judged, asked_rule=instructed, answers=answers)
     change_draw(round=judged, owner=alice, rule=None)
-    store_draws(round=judged, judge=other.pk, scores=scores)
+    store_draws(round=judged, asked_rule=DrawRule(other.pk), answers=answers)
     assert not VoteDraw.objects.exists()
 
 
@@ -261,12 +265,6 @@ def test_the_page_and_the_api_plan_votes(judged, as_alice):
     assert page.plan.with_judge == plan["with_judge"]
     assert as_alice.get(f"{URL}?width=0").status_code == 422
     assert as_alice.get("/api/v1/tasks/nli/rounds/1/vote-plan/").status_code == 422
-
-
-def test_tasks_without_labels_say_why_they_cannot(qa, client):
-    boss = UserFactory(is_superuser=True)
-    client.force_login(boss)
-    assert client.get("/own/qa/rounds/1/sample/").context["obstacle"]
 
 
 def vote_on_all_drawn(round, people):

@@ -31,6 +31,16 @@ class NewVoteDrawSerializer(serializers.Serializer[Any]):
         help_text="The name of a model of the task that authors don't try to fool. null: people "
         "judge every new example.",
     )
+    by_instruction = build_request_field(
+        DrawForm,
+        "by_instruction",
+        help_text="A chat model reads what people who judge read, and answers their question. "
+        "false: the model gives its own label, which is compared with the author's. Tasks without "
+        "labels always judge by an instruction.",
+    )
+    prompt = build_request_field(
+        DrawForm, "prompt", help_text="The instruction. Empty: the site's own."
+    )
     min_chance = build_request_field(
         DrawForm,
         "min_chance",
@@ -45,12 +55,21 @@ class VoteDrawSerializer(serializers.Serializer[DrawState]):
     min_chance = serializers.FloatField(
         source="rule.min_chance", default=None, allow_null=True, help_text="null: no rule."
     )
+    prompt = serializers.CharField(
+        source="rule.prompt",
+        default=None,
+        allow_null=True,
+        help_text="The instruction by which it judges. null: its own label is compared.",
+    )
     is_judge_down = serializers.BooleanField(
         help_text="It doesn't answer. New examples wait for an hour, then people judge all of them."
     )
     drawn = serializers.IntegerField(help_text="Examples that people judge.")
     unanswered = serializers.IntegerField(
         help_text="Of the drawn ones: the judge model gave no answer."
+    )
+    unreadable = serializers.IntegerField(
+        help_text="Of the drawn ones: the judge model gave none of the possible answers."
     )
     left_out = serializers.IntegerField(help_text="Examples that people don't judge.")
 
@@ -80,6 +99,23 @@ class VotePlanSerializer(serializers.Serializer[Any]):
     measured_on = serializers.IntegerField(
         source="correlation.example_count",
         help_text="The examples on which the correlation was measured; 0: it is assumed.",
+    )
+    kappa = serializers.FloatField(
+        source="correlation.kappa",
+        allow_null=True,
+        help_text="Cohen's kappa of the judge model's verdicts with people's, on the same "
+        "examples. null: not measured.",
+    )
+    cost_per_example = serializers.FloatField(
+        allow_null=True,
+        help_text="What the judge model cost for each example so far, by the prices in the "
+        "model's options. null: no prices, or it wasn't asked yet.",
+    )
+    judge_cost = serializers.FloatField(
+        allow_null=True, help_text="What it costs to ask it about all examples."
+    )
+    saved_examples = serializers.IntegerField(
+        allow_null=True, help_text="Examples that people needn't judge because of it."
     )
     with_judge = serializers.IntegerField(
         source="plan.with_judge", allow_null=True, help_text="null: even all are too few."

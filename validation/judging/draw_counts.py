@@ -14,8 +14,9 @@ class DrawState(NamedTuple):
     """How a round draws what people judge, and what it has drawn.
 
     rule: None if people are asked about every new example. judge_name: None if there is no rule, or
-    the judge was deleted. drawn, left_out, unanswered: numbers of examples that aren't withdrawn;
-    the unanswered ones, of which the judge said nothing, are drawn.
+    the judge was deleted. drawn, left_out, unanswered, unreadable: numbers of examples that aren't
+    withdrawn. The unanswered ones, of which the judge said nothing, are drawn. So are the
+    unreadable ones, of which it said none of the possible answers.
     """
 
     rule: DrawRule | None = None
@@ -24,6 +25,7 @@ class DrawState(NamedTuple):
     drawn: int = 0
     left_out: int = 0
     unanswered: int = 0
+    unreadable: int = 0
 
     @property
     def is_sampled(self) -> bool:
@@ -56,4 +58,5 @@ def read_draw_state(round: Round) -> DrawState:
         drawn_by_reason.total(),
         left_out,
         drawn_by_reason[VoteDraw.Reason.NO_ANSWER],
+        drawn_by_reason[VoteDraw.Reason.UNREADABLE],
     )

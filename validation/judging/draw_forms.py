@@ -7,7 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round
 from validation.consensus.vote_draws import DEFAULT_MIN_CHANCE, DrawRule
-from validation.judging.draw_services import list_possible_judges
+from validation.judging.draw_services import has_comparable_labels, list_possible_judges
+from validation.judging.judge_instructions import DEFAULT_PROMPT
 
 
 class DrawForm(forms.Form):
@@ -16,6 +17,23 @@ class DrawForm(forms.Form):
     judge = forms.ChoiceField(
         label=_("Judge model"),
         help_text=_("A model of this task that authors don’t try to fool."),
+        required=False,
+    )
+    by_instruction = forms.BooleanField(
+        label=_("Judge by an instruction"),
+        help_text=_(
+            "A chat model reads what people who judge read, and answers their question. Otherwise "
+            "the model gives its own label, and we compare it with the author’s."
+        ),
+        required=False,
+    )
+    prompt = forms.CharField(
+        max_length=10_000,
+        label=_("Instruction"),
+        help_text=_(
+            "We add the question, its choices and the texts. Leave empty for the usual instruction."
+        ),
+        widget=forms.Textarea(attrs={"rows": 5}),
         required=False,
     )
     min_chance = forms.FloatField(
@@ -34,6 +52,10 @@ class DrawForm(forms.Form):
             ("", _("No judge model: people judge all")),
             *((name, name) for name in self._id_by_name),
         ]
+        # Without labels there is nothing else that a judge could do.
+        self._needs_instruction = not has_comparable_labels(round.task.config)
+        if self._needs_instruction:
+            del self.fields["by_instruction"]
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
@@ -42,5 +64,9 @@ class DrawForm(forms.Form):
         if name and not self.errors:
             # A chance of 0 has an error of its own, so only an empty field becomes the default.
             chance = DEFAULT_MIN_CHANCE if min_chance is None else min_chance
-            self.rule = DrawRule(self._id_by_name[name], chance)
+            prompt = None
+            if self._needs_instruction or values.get("by_instruction"):
+                # Stored as text, so that a later version of the site changes no judge.
+                prompt = values.get("prompt", "").strip() or DEFAULT_PROMPT
+            self.rule = DrawRule(self._id_by_name[name], chance, prompt)
         return values

@@ -15,12 +15,14 @@ from core.accounts.services import log
 from core.errors import Refused
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, TargetModel
-from validation.consensus.vote_draws import DrawRule, draw_for_people
+from validation.consensus.vote_draws import DrawRule, JudgeAnswer, draw_for_people
 from validation.decisions.consensus_rows import get_round_policy
 from validation.decisions.services import RoundReleased
 from validation.models import JudgeLease, QueueItem, RoundPolicy, Validation, VoteDraw
 
 CHUNK_ITEMS = 500
+INSTRUCTED_ADAPTER = "openai_chat"
+"""The adapter of models that can judge by an instruction."""
 
 
 class DrawRefused(Refused):
@@ -38,12 +40,16 @@ def find_draw_obstacle(config: TaskConfig) -> str:
         )
     if config.verdict.type == "decide":
         return _("The answer key decides about every example, so people don't judge.")
-    # Otherwise there is nothing that the judge's answer could be compared with.
-    if config.answer_field not in config.target_fields or not config.get_labels(
-        config.answer_field
-    ):
-        return _("A judge model needs a task whose authors choose a label.")
     return ""
+
+
+def has_comparable_labels(config: TaskConfig) -> bool:
+    """Return whether a model's own answer can be compared with a label that the author chose.
+
+    If not, only a chat model with an instruction can judge.
+    """
+    field = config.answer_field
+    return field in config.target_fields and bool(config.get_labels(field))
 
 
 def list_possible_judges(round: Round) -> Sequence[TargetModel]:
@@ -51,7 +57,10 @@ def list_possible_judges(round: Round) -> Sequence[TargetModel]:
 
     Models to fool are left out: they answered every possible catch wrongly, so they tell nothing.
     """
-    return list(round.task.targets.exclude(rounds=round).order_by("name"))
+    targets = round.task.targets.exclude(rounds=round).order_by("name")
+    if not has_comparable_labels(round.task.config):
+        targets = targets.filter(adapter=INSTRUCTED_ADAPTER)
+    return list(targets)
 
 
 def change_draw(*, round: Round, owner: User, rule: DrawRule | None) -> None:
@@ -66,8 +75,7 @@ def change_draw(*, round: Round, owner: User, rule: DrawRule | None) -> None:
     if rule is not None:
         if obstacle := find_draw_obstacle(round.task.config):
             raise DrawRefused(obstacle)
-        if rule.judge not in [target.pk for target in list_possible_judges(round)]:
-            raise DrawRefused(_("Choose one of the task's models that authors don't try to fool."))
+        _check_judge(round, rule)
     # Creates the row that is locked below, if the round has none yet.
     get_round_policy(round)
     with transaction.atomic():
@@ -82,6 +90,19 @@ def change_draw(*, round: Round, owner: User, rule: DrawRule | None) -> None:
         policy_row.judge_down_since = None
         policy_row.save(update_fields=["draw", "filled_to", "judge_down_since"])
         log(owner, "votes.draw_changed", round, **(policy_row.draw or {}))
+
+
+def _check_judge(round: Round, rule: DrawRule) -> None:
+    """Raise DrawRefused if the rule's model can't judge the round in the rule's way."""
+    judges = {target.pk: target for target in list_possible_judges(round)}
+    judge = judges.get(rule.judge)
+    if judge is None:
+        raise DrawRefused(_("Choose one of the task's models that authors don't try to fool."))
+    # Only chat models read an instruction. Others answer the task's question alone.
+    if rule.prompt is not None and judge.adapter != INSTRUCTED_ADAPTER:
+        raise DrawRefused(_("Only chat models (openai_chat) can judge by an instruction."))
+    if rule.prompt is None and not has_comparable_labels(round.task.config):
+        raise DrawRefused(_("Authors of this task choose no label, so enter an instruction."))
 
 
 def _take_out_of_queue(round: Round) -> int | None:
@@ -116,23 +137,27 @@ def _take_out_of_queue(round: Round) -> int | None:
 
 
 @transaction.atomic
-def store_draws(*, round: Round, judge: int, scores: Mapping[Example, float | None]) -> None:
+def store_draws(
+    *, round: Round, asked_rule: DrawRule, answers: Mapping[Example, JudgeAnswer]
+) -> None:
     """Draw these examples by the round's rule, and store it; an example drawn before stays so.
 
-    scores: what the judge says (`Draw.judge_score`). Stores nothing if the round has no rule any
-    more, or another judge. Locks the round's policy.
+    asked_rule: the rule by which the judge was asked. Stores nothing if the round has no rule any
+    more, or one with another judge or instruction. Locks the round's policy.
     """
     policy_row = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
     rule = policy_row.draw_rule
     # The owner changed it while the judge was asked.
-    if rule is None or rule.judge != judge:
+    if rule is None or not rule.has_same_judge(asked_rule):
         return
     # A deleted judge leaves no row to refer to, but its draws still count.
-    judge_id = judge if TargetModel.objects.filter(pk=judge).exists() else None
+    judge_id = rule.judge if TargetModel.objects.filter(pk=rule.judge).exists() else None
     rows = []
-    for example, score in scores.items():
-        draw = draw_for_people(example.uuid, score, rule.min_chance, settings.SECRET_KEY)
-        rows.append(VoteDraw(example=example, round=round, judge_id=judge_id, **asdict(draw)))
+    for example, answer in answers.items():
+        draw = draw_for_people(example.uuid, answer, rule.min_chance, settings.SECRET_KEY)
+        row = VoteDraw(example=example, round=round, judge_id=judge_id, **asdict(draw))
+        row.prompt_digest = rule.prompt_digest
+        rows.append(row)
     # The primary key decides between two workers, and between an answer and a later one.
     VoteDraw.objects.bulk_create(rows, ignore_conflicts=True)
 

@@ -15,12 +15,16 @@ from tasks.targets.connect import get_endpoint
 from tasks.targets.endpoints.base import UNANSWERED_REASONS, EndpointError, Prediction
 from tasks.targets.failures import note_failure
 from tasks.targets.spending_services import MeteredEndpoint, Payer
+from validation.consensus.vote_draws import DrawRule, JudgeAnswer
 from validation.decisions.awaited import JUDGED_ROUND_STATES
 from validation.judging.draw_services import note_judge_state, store_draws
+from validation.judging.judge_instructions import ask_by_instruction
 from validation.judging.queue_services import JOINED_ROWS, fill_queue, needs_draw
 from validation.models import RoundPolicy
 
 BATCH_EXAMPLES = 16
+UNREADABLE_REASONS = ("unmatched", "empty", "unfinished")
+"""Failures of a model that answered, but not with one of the possible answers."""
 MAX_EXAMPLES = 500
 """The most examples of a round about which its judge is asked each minute."""
 MAX_SECONDS = 40.0
@@ -60,12 +64,15 @@ def ask_judge_model(policy_row: RoundPolicy) -> int:
         return 0
     examples = _find_open_examples(policy_row)
     judge = TargetModel.objects.filter(pk=rule.judge, task=round.task).first()
+    # A chat model is asked about one example at a time, and paid for each. So each answer is stored
+    # at once, and a killed worker asks about none of them again.
+    batch_size = BATCH_EXAMPLES if rule.prompt is None else 1
     drawn_count, ends_at = 0, time.monotonic() + MAX_SECONDS
     while examples and time.monotonic() < ends_at:
         # In the order of ids, because the queue's mark passes no example that is still open.
-        batch, examples = examples[:BATCH_EXAMPLES], examples[BATCH_EXAMPLES:]
+        batch, examples = examples[:batch_size], examples[batch_size:]
         try:
-            scores = _ask_patiently(judge, round, batch) if judge else [None] * len(batch)
+            answers = _ask_patiently(judge, rule, round, batch) if judge else None
             note_judge_state(policy_row, is_down=False)
         except EndpointError as error:
             note_judge_state(policy_row, is_down=True)
@@ -74,8 +81,11 @@ def ask_judge_model(policy_row: RoundPolicy) -> int:
             # Whether it is sure of an example is known only once it answers.
             if not _has_waited_enough(policy_row):
                 break
-            scores = [None] * len(batch)
-        store_draws(round=round, judge=rule.judge, scores=dict(zip(batch, scores, strict=True)))
+            # The others would wait for the same model, each until its deadline.
+            answers, batch, examples = None, [*batch, *examples], []
+        if answers is None:
+            answers = [JudgeAnswer(None)] * len(batch)
+        store_draws(round=round, asked_rule=rule, answers=dict(zip(batch, answers, strict=True)))
         drawn_count += len(batch)
     # Also without a new draw: what was stored before a crash still has to be queued.
     while fill_queue(round=round):
@@ -102,37 +112,39 @@ def _find_open_examples(policy_row: RoundPolicy) -> list[Example]:
 
 
 def _ask_patiently(
-    judge: TargetModel, round: Round, batch: Sequence[Example]
-) -> list[float | None]:
-    """Return what the judge says of each example; None where it can't answer that one.
+    judge: TargetModel, rule: DrawRule, round: Round, batch: Sequence[Example]
+) -> list[JudgeAnswer]:
+    """Return what the judge says of each example; without a score where it can't answer that one.
 
     Raises EndpointError if the judge answers nothing at all.
     """
     try:
-        return _ask(judge, round, batch)
+        if rule.prompt is None:
+            return _ask_for_labels(judge, round, batch)
+        return [ask_by_instruction(judge, rule.prompt, round, example) for example in batch]
     except EndpointError as error:
         if error.reason not in UNANSWERED_REASONS:
             raise
-    scores: list[float | None] = []
+        if len(batch) == 1:
+            return [JudgeAnswer(None, is_readable=error.reason not in UNREADABLE_REASONS)]
+    answers: list[JudgeAnswer] = []
     # One of them can't be answered, so each is asked alone.
     for example in batch:
-        try:
-            scores += _ask(judge, round, [example])
-        except EndpointError as error:
-            if error.reason not in UNANSWERED_REASONS:
-                raise
-            scores.append(None)
-    return scores
+        answers += _ask_patiently(judge, rule, round, [example])
+    return answers
 
 
-def _ask(judge: TargetModel, round: Round, batch: Sequence[Example]) -> list[float | None]:
+def _ask_for_labels(
+    judge: TargetModel, round: Round, batch: Sequence[Example]
+) -> list[JudgeAnswer]:
+    """Return the judge's own labels, compared with the authors'. Raises EndpointError."""
     # A judge costs as any other call of the round, within the same budgets.
     endpoint = MeteredEndpoint(get_endpoint(judge), Payer(judge, round.pk))
     inputs = [build_model_inputs(round, row.context.fields, row.inputs) for row in batch]
     predictions = endpoint.predict(inputs, deadline_seconds=DEADLINE_SECONDS)
     field = round.task.config.answer_field
     return [
-        _compute_score(prediction, row.inputs.get(field), field)
+        JudgeAnswer(_compute_score(prediction, row.inputs.get(field), field))
         for row, prediction in zip(batch, predictions, strict=True)
     ]
 

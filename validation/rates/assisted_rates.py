@@ -243,6 +243,23 @@ def compute_judge_correlation(rows: Sequence[tuple[float, float, float]]) -> flo
     return float(np.sum(weights * judge_offsets * people_offsets)) / sqrt(spread)
 
 
+def compute_judge_kappa(rows: Sequence[tuple[float, float, float]]) -> float | None:
+    """Return the weighted kappa (Cohen 1960) of a judge's verdicts with people's.
+
+    rows: as `compute_judge_correlation` takes them. A judge that says more than one half finds the
+    author right. None if both always say the same, so that chance alone agrees.
+    """
+    judge_scores, people_scores, weights = np.array(rows).T
+    judge_verdicts, people_verdicts = judge_scores > 0.5, people_scores > 0.5
+    agreement = np.average(judge_verdicts == people_verdicts, weights=weights)
+    judge_share = np.average(judge_verdicts, weights=weights)
+    people_share = np.average(people_verdicts, weights=weights)
+    by_chance = judge_share * people_share + (1 - judge_share) * (1 - people_share)
+    if by_chance == 1:
+        return None
+    return float((agreement - by_chance) / (1 - by_chance))
+
+
 @dataclass(frozen=True)
 class VotePlan:
     """How many examples people must judge for a wanted interval."""

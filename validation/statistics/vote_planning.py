@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.models import Round, Task
-from validation.models import Consensus, VoteDraw
+from django.db.models import Sum
+
+from tasks.models import ModelUse, Round, TargetModel, Task
+from validation.consensus.vote_draws import DrawRule
+from validation.models import Consensus, RoundPolicy, VoteDraw
 from validation.rates.assisted_rates import (
     MIN_VOTED_EXAMPLES,
     VotePlan,
     compute_judge_correlation,
+    compute_judge_kappa,
     plan_votes,
 )
 
@@ -25,11 +29,13 @@ MAX_MEASURED_EXAMPLES = 10_000
 class JudgeCorrelation:
     """The correlation of a judge model's answers with people's decisions.
 
-    example_count: the examples on which it was measured; 0 if it is assumed.
+    example_count: the examples on which it was measured; 0 if it is assumed. kappa: Cohen's, of
+    verdicts; None if it wasn't measured, or isn't defined.
     """
 
     value: float
     example_count: int = 0
+    kappa: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,13 +47,37 @@ class RoundVotePlan:
     expected_share: float
     correlation: JudgeCorrelation
     plan: VotePlan
+    cost_per_example: float | None = None
+    """In whole money, by the prices in the judge's options. None without prices or calls."""
+
+    @property
+    def judge_cost(self) -> float | None:
+        """Return what the judge costs for all examples."""
+        return None if self.cost_per_example is None else self.cost_per_example * self.examples
+
+    @property
+    def saved_examples(self) -> int | None:
+        """Return the number of examples that people needn't judge because of the judge."""
+        with_judge, without_judge = self.plan.with_judge, self.plan.without_judge
+        if with_judge is None or without_judge is None:
+            return None
+        return without_judge - with_judge
 
 
-def measure_judge_correlation(task: Task) -> JudgeCorrelation:
-    """Return the correlation of judge models with people on the task's judged examples.
+def find_planned_rule(rounds: Sequence[Round]) -> DrawRule | None:
+    """Return the rule of the latest of these rounds that has one; None without. One query."""
+    rows = RoundPolicy.objects.filter(round__in=rounds, draw__isnull=False)
+    policy_row = rows.order_by("-round__number").first()
+    return policy_row.draw_rule if policy_row else None
+
+
+def measure_judge_correlation(task: Task, rule: DrawRule | None = None) -> JudgeCorrelation:
+    """Return the correlation of a judge model with people on the task's judged examples.
 
     It is assumed below MIN_MEASURED_EXAMPLES. Each drawn example is weighted by one over its
     chance, because more of those were drawn of which the judge was unsure. One query.
+
+    rule: of its judge alone, with its instruction; None: of all judge models of the task.
     """
     draws = VoteDraw.objects.filter(
         round__task=task,
@@ -58,6 +88,8 @@ def measure_judge_correlation(task: Task) -> JudgeCorrelation:
         # Owners decide on what they choose, so only votes are a sample.
         example__consensus__decided_by=Consensus.DecidedBy.VOTES,
     )
+    if rule:
+        draws = draws.filter(judge=rule.judge, prompt_digest=rule.prompt_digest)
     rows = draws.order_by("-pk").values_list(
         "judge_score", "example__consensus__is_verified", "chance"
     )[:MAX_MEASURED_EXAMPLES]
@@ -67,7 +99,24 @@ def measure_judge_correlation(task: Task) -> JudgeCorrelation:
             triples.append((score, float(is_verified), 1 / chance))
     if len(triples) < MIN_MEASURED_EXAMPLES:
         return JudgeCorrelation(ASSUMED_CORRELATION)
-    return JudgeCorrelation(compute_judge_correlation(triples), len(triples))
+    correlation = compute_judge_correlation(triples)
+    return JudgeCorrelation(correlation, len(triples), compute_judge_kappa(triples))
+
+
+def measure_cost_per_example(rounds: Sequence[Round], rule: DrawRule) -> float | None:
+    """Return what the rule's judge cost for each example of these rounds that it was asked about.
+
+    In whole money, by the prices in the model's options. None without prices, or before it was
+    asked. Calls without a usable answer cost, too. At most three queries.
+    """
+    judge = TargetModel.objects.filter(pk=rule.judge).first()
+    if judge is None or judge.options.keys().isdisjoint(("price_in", "price_out")):
+        return None
+    example_count = VoteDraw.objects.filter(judge=judge, round__in=rounds).count()
+    uses = ModelUse.objects.filter(target=judge, round__in=rounds)
+    cost = uses.aggregate(cost=Sum("cost", default=0))["cost"]
+    # Without any use, nothing was asked yet: its draws were made while it was down.
+    return float(cost) / example_count if example_count and cost else None
 
 
 def plan_round_votes(
@@ -105,12 +154,14 @@ def plan_round_votes(
     # A rate of exactly 0 or 1 would need no votes, which a few first examples can't tell.
     is_known = catch_rate is not None and 0 < catch_rate["value"] < 1
     expected_share = catch_rate["value"] if is_known else UNKNOWN_SHARE
+    rule = find_planned_rule(rounds)
     judge_correlation = (
-        measure_judge_correlation(rounds[0].task)
+        measure_judge_correlation(rounds[0].task, rule)
         if correlation is None
         else JudgeCorrelation(correlation)
     )
     plan = plan_votes(
         example_count, width, expected_share=expected_share, correlation=judge_correlation.value
     )
-    return RoundVotePlan(example_count, width, expected_share, judge_correlation, plan)
+    cost = measure_cost_per_example(rounds, rule) if rule else None
+    return RoundVotePlan(example_count, width, expected_share, judge_correlation, plan, cost)

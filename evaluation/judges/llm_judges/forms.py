@@ -58,7 +58,7 @@ class JudgeForm(forms.Form):
         )
         self.fields |= make_chat_fields(
             task,
-            label=_("Judge model"),
+            label=_("Chat model"),
             prompt=make_default_prompt(task.config),
             prompt_help=hint,
             rows=6,

@@ -35,7 +35,7 @@ class ArenaJudgeForm(forms.Form):
             "tie."
         )
         self.fields |= make_chat_fields(
-            task, label=_("Judge model"), prompt=DEFAULT_PROMPT, prompt_help=hint, rows=6
+            task, label=_("Chat model"), prompt=DEFAULT_PROMPT, prompt_help=hint, rows=6
         )
         self.fields["most_calls"] = forms.IntegerField(
             min_value=2,

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.consensus.vote_draws import DrawRule, compute_draw_chance, draw_for_people
+from validation.consensus.vote_draws import (
+    DrawRule,
+    JudgeAnswer,
+    compute_draw_chance,
+    draw_for_people,
+)
 
 SHARES = st.floats(0, 1)
 
@@ -26,16 +31,23 @@ def test_the_surer_the_judge_the_smaller_the_chance(one, other):
 
 
 def test_of_many_examples_the_chance_is_drawn():
-    draws = [draw_for_people(UUID(int=number), 0.9, 0.1, "secret") for number in range(4000)]
+    answer = JudgeAnswer(0.9)
+    draws = [draw_for_people(UUID(int=number), answer, 0.1, "secret") for number in range(4000)]
     assert sum(draw.is_drawn for draw in draws) / 4000 == pytest.approx(0.2, abs=0.03)
     assert {draw.reason for draw in draws} == {"unsure"}
-    certain = [draw_for_people(UUID(int=number), None, 0.1, "secret") for number in range(100)]
-    assert {(draw.is_drawn, draw.reason) for draw in certain} == {(True, "no_answer")}
+    for is_readable, reason in ((True, "no_answer"), (False, "unreadable")):
+        answer = JudgeAnswer(None, is_readable)
+        certain = [draw_for_people(UUID(int=number), answer, 0.1, "s") for number in range(100)]
+        assert {(draw.is_drawn, draw.chance, draw.reason) for draw in certain} == {
+            (True, 1, reason)
+        }
 
 
 def test_a_draw_is_the_same_each_time_and_another_on_another_site():
     def draw_all(secret):
-        return [draw_for_people(UUID(int=n), 1.0, 0.5, secret).is_drawn for n in range(100)]
+        return [
+            draw_for_people(UUID(int=n), JudgeAnswer(1.0), 0.5, secret).is_drawn for n in range(100)
+        ]
 
     assert draw_all("here") == draw_all("here")
     assert draw_all("here") != draw_all("there")

@@ -52,10 +52,16 @@ class Command(BaseCommand):
             "expected_share": planned.expected_share,
             "correlation": planned.correlation.value,
             "measured_on": planned.correlation.example_count,
+            "kappa": planned.correlation.kappa,
         }
-        result = {"task": task.code, **assumptions, **asdict(planned.plan)}
+        costs = {
+            "saved_examples": planned.saved_examples,
+            "cost_per_example": planned.cost_per_example,
+            "judge_cost": planned.judge_cost,
+        }
+        result = {"task": task.code, **assumptions, **asdict(planned.plan), **costs}
         if options["json"]:
             self.stdout.write(json.dumps(result))
             return
         for name, value in result.items():
-            self.stdout.write(f"{name.replace('_', ' '):15} {'–' if value is None else value}")
+            self.stdout.write(f"{name.replace('_', ' '):16} {'–' if value is None else value}")
