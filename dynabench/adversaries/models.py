@@ -7,12 +7,12 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_noop
 
 from annotation.models import Example
 from core.accounts.models import Annotator
-from dynabench.adversaries.kinds.base import MAX_NAME_CHARS
+from dynabench.adversaries.kinds.base import KINDS, MAX_NAME_CHARS
 from evaluation.models import Job, Submission, Upload
 from evaluation.models.jobs import UNFINISHED_STATES
 from tasks.models import Context, Round, TargetModel, Task
@@ -101,6 +101,12 @@ class Adversary(Budget):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.task}"
+
+    @property
+    def kind_title(self) -> str:
+        """Return what pages call the kind; its code if its plug-in is no longer installed."""
+        kind = KINDS.get(self.kind)
+        return self.kind if kind is None else gettext(kind.title)
 
 
 class AdversaryImage(Job):

@@ -1,8 +1,10 @@
 """The pages on which a task's owners create, start and stop adversaries, and read what they did."""
 
+from collections import Counter
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -23,7 +25,7 @@ from dynabench.adversaries.fit import (
 )
 from dynabench.adversaries.forms import AdversaryForm, OptionsForm, TryFilter
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, Setting
-from dynabench.adversaries.models import Adversary
+from dynabench.adversaries.models import Adversary, AdversaryTry
 from dynabench.adversaries.ready_services import list_ready_adversaries, start_ready_adversaries
 from dynabench.adversaries.selectors import (
     describe_budget,
@@ -148,15 +150,35 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "budget": describe_budget(last_run),
         "spots": count_spot_uses(last_run),
         "filters": filters,
+        "states": _list_states(adversary, filters),
         "page": list_page(request, tries),
     }
     return render(request, "own/adversary.html", values)
 
 
+def _list_states(adversary: Adversary, filters: TryFilter) -> list[tuple[str, str, int]]:
+    """Return the states that the log can be filtered by: value, words and number of tries.
+
+    States without a try would lead to empty pages. One query.
+    """
+    counts = Counter(
+        dict(adversary.logged_tries.order_by().values_list("state").annotate(Count("pk")))
+    )
+    chosen = filters.chosen_values.get("state", "")
+    states = [("", _("All"), counts.total())]
+    states += [
+        (state.value, _(state), counts[state])
+        for state in AdversaryTry.State
+        if counts[state] or state == chosen
+    ]
+    return states
+
+
 def _list_options(adversary: Adversary, kind: AdversaryKind) -> list[tuple[Setting, Any]]:
-    """Return a kind's settings as its form shows them, each with its value."""
+    """Return a kind's settings as its form shows them, each with its value, without empty ones."""
     settings = kind.list_settings(is_talk=adversary.task.config.talk is not None)
-    return [(setting, _get_option(adversary, setting)) for setting in settings]
+    options = [(setting, _get_option(adversary, setting)) for setting in settings]
+    return [(setting, value) for setting, value in options if value not in ("", None)]
 
 
 def _get_option(adversary: Adversary, setting: Setting) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from core.web.lists import ListFilter
@@ -15,6 +16,13 @@ class ModelFilter(ListFilter):
     """Chooses the model whose errors are searched."""
 
     model = forms.ChoiceField(required=False, label=_("Model"))
+
+    def __init__(self, request: HttpRequest, models: Sequence[TargetModel]) -> None:
+        """Read the filter from the request. Raises InvalidListQuery for the name of no model."""
+        names = [(model.name, model.name) for model in models]
+        super().__init__(request, model=names)
+        # No search is about all models, so the form offers none.
+        self.fields["model"].choices = names  # type: ignore[attr-defined]
 
 
 class ChallengeForm(forms.Form):

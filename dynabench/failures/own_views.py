@@ -20,7 +20,7 @@ def show_weak_spots(request: HttpRequest, code: str) -> HttpResponse:
     """Show the slices on which a model errs more often than on the rest."""
     task = find_task(request, code, can_read)
     models = list_searched_models(task)
-    filters = ModelFilter(request, model=[(model.name, model.name) for model in models])
+    filters = ModelFilter(request, models)
     model = choose_model(models, filters.cleaned_data)
     values = {
         "task": task,

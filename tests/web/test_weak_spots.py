@@ -40,6 +40,15 @@ def test_the_page_shows_the_weak_subject_with_errors_of_it(round, client):
     assert len(shown.errors) == 3
 
 
+def test_the_filter_shows_the_model_that_is_searched(round, client):
+    write_against_target(round)
+    page = client.get(PAGE)
+    values = [value for value, _words in page.context["filters"].fields["model"].choices]
+    assert len(values) == len(page.context["models"]) > 0
+    assert values[0] == page.context["model"].name
+    assert client.get(PAGE, {"model": "nobody"}).status_code == 404
+
+
 def test_a_challenge_is_in_the_language_of_the_task(round, client):
     write_against_target(round)
     found = client.get(PAGE, headers={"accept-language": "de"}).context["found"].slices[0]
