@@ -425,6 +425,9 @@ LONG_JOBS = {
     "evaluation.jobs.run_training",
     "evaluation.jobs.choose_ruler",
     "dynabench.operations.demo.jobs.fill",
+}
+# They take as long, in slices of at most ten minutes. Workers do these and long jobs by turns.
+SLICED_JOBS = {
     "dynabench.adversaries.jobs.attack",
     "dynabench.adversaries.jobs.check_transfer",
 }

@@ -18,6 +18,8 @@ from django_q.tasks import async_task
 
 LONG_QUEUE = "long"
 """The key of messages that wait until there are no others."""
+SLICE_QUEUE = "slices"
+"""The key of messages of long jobs that are done in slices: these and other long jobs take turns."""
 SHORT_QUEUE = "short"
 """What a process takes that is free for short jobs; these have django-q2's default key."""
 PRACTICE_QUEUE = "practice"
@@ -26,6 +28,8 @@ NEW_FUNCTION_NAMES = {"dynabench.demo.jobs.fill": "dynabench.operations.demo.job
 """The new paths of functions that messages from the previous release name."""
 logger = logging.getLogger(__name__)
 _is_silent = False
+# The key of this process's last long job. So a new process begins with a slice.
+_last_long_key = LONG_QUEUE
 
 
 @contextmanager
@@ -55,6 +59,8 @@ def enqueue(function: str, *ids: int | UUID) -> None:
 def _choose_queue(function: str) -> str | None:
     if function == settings.PRACTICE_JOB:
         return PRACTICE_QUEUE
+    if function in settings.SLICED_JOBS:
+        return SLICE_QUEUE
     return LONG_QUEUE if function in settings.LONG_JOBS else None
 
 
@@ -69,25 +75,33 @@ def is_queue_empty() -> bool:
 def take_message(queue: str | None = None) -> str | None:
     """Remove the oldest message and return it, long jobs last; None if there is none.
 
+    After a long job, a process first takes one of the other kind: in slices, or in one piece. Else
+    each slice would wait for all evaluations, which can take hours.
+
     Also returns None if other workers take the oldest ten first. Messages are not acknowledged, so
     one is lost if its process dies.
 
     queue: SHORT_QUEUE or PRACTICE_QUEUE, to take nothing else. None: both short and long jobs.
     """
+    global _last_long_key
     waiting_messages = OrmQ.objects.filter(lock__lte=timezone.now())
     if queue == PRACTICE_QUEUE:
         waiting_messages = waiting_messages.filter(key=PRACTICE_QUEUE)
     elif queue == SHORT_QUEUE:
-        waiting_messages = waiting_messages.exclude(key__in=(PRACTICE_QUEUE, LONG_QUEUE))
+        waiting_messages = waiting_messages.exclude(
+            key__in=(PRACTICE_QUEUE, LONG_QUEUE, SLICE_QUEUE)
+        )
     else:
         waiting_messages = waiting_messages.exclude(key=PRACTICE_QUEUE)
-    waiting_messages = waiting_messages.annotate(is_long=Q(key=LONG_QUEUE)).order_by(
-        "is_long", "pk"
-    )
+    waiting_messages = waiting_messages.annotate(
+        is_long=Q(key__in=(LONG_QUEUE, SLICE_QUEUE)), had_last_turn=Q(key=_last_long_key)
+    ).order_by("is_long", "had_last_turn", "pk")
     # Several in one read, as other workers take the first ones at the same moment.
-    for pk, package in waiting_messages.values_list("pk", "payload")[:10]:
+    for pk, key, package in waiting_messages.values_list("pk", "key", "payload")[:10]:
         # The database deletes a row once, so this is the claim.
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
+            if key in (LONG_QUEUE, SLICE_QUEUE):
+                _last_long_key = key
             return str(package)
     return None
 

@@ -6,6 +6,7 @@ A run is done in slices, so that other work gets its turn. The locks are listed 
 from functools import partial
 
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from core.errors import Refused
 from core.jobs.queue import enqueue
@@ -21,6 +22,7 @@ from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import do_job_work
 
 End = AdversaryRun.End
+PAUSED_MESSAGE = gettext_noop("Paused while other jobs have their turn. It goes on by itself.")
 
 
 def run_adversary(run: AdversaryRun, seconds: float | None = None) -> None:
@@ -39,7 +41,7 @@ def _work_slice(run: AdversaryRun, heartbeat: Heartbeat, seconds: float | None) 
     except SliceOver:
         # The models have answered, so an earlier time in which they were away is over.
         heartbeat.call_patiently(
-            lambda: leases.return_to_queue(run, timezone.now(), "", away_since=None)
+            lambda: leases.return_to_queue(run, timezone.now(), PAUSED_MESSAGE, away_since=None)
         )
         enqueue(run.function, run.pk)
         return

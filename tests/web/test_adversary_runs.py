@@ -9,7 +9,7 @@ from django_q.models import OrmQ
 from annotation.attempts import live_targets
 from annotation.models import Example
 from core.errors import Invalid, Refused
-from core.jobs.queue import LONG_QUEUE, enqueue
+from core.jobs.queue import LONG_QUEUE, SLICE_QUEUE, enqueue
 from dynabench.adversaries import jobs, run_services
 from dynabench.adversaries.jobs import attack, begin_attack, start_nightly_adversaries
 from dynabench.adversaries.kinds.base import KINDS, AdversaryKind, Attack, Probe
@@ -482,7 +482,7 @@ def test_a_run_of_a_person_begins_before_waiting_evaluations(scene):
     by_schedule = start_run(adversary=make_adversary(round, owner), actor=None)
     enqueue("evaluation.jobs.evaluate_next", uuid4())
     keys = [message.key for message in OrmQ.objects.order_by("pk")]
-    assert keys == ["dynabench", LONG_QUEUE, LONG_QUEUE]
+    assert keys == ["dynabench", SLICE_QUEUE, LONG_QUEUE]
     begin_attack(by_person.pk)
     by_person.refresh_from_db()
     assert by_person.calls > 0

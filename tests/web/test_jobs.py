@@ -204,8 +204,23 @@ def test_the_process_for_short_jobs_leaves_the_long_ones(db):
     assert SignedPackage.loads(queue.take_message())["args"] == (0,)
 
 
+def test_slices_and_other_long_jobs_take_turns(db, monkeypatch):
+    """Else the slices of one run, or all evaluations, would wait for all of the others."""
+    monkeypatch.setattr(queue, "_last_long_key", queue.LONG_QUEUE)
+    for number in range(3):
+        enqueue("evaluation.jobs.evaluate_next", number)
+    for number in (3, 4):
+        enqueue("dynabench.adversaries.jobs.attack", number)
+    enqueue("evaluation.jobs.build_dataset", 5)
+    taken = [SignedPackage.loads(queue.take_message())["args"][0] for _ in range(6)]
+    assert taken == [5, 3, 0, 4, 1, 2]
+    enqueue("dynabench.adversaries.jobs.attack", 6)
+    assert queue.take_message(queue.SHORT_QUEUE) is None
+
+
 def test_every_long_job_is_known():
-    assert {kind.function for kind in leases.list_job_models()} > settings.LONG_JOBS
+    known_functions = {kind.function for kind in leases.list_job_models()}
+    assert known_functions > settings.LONG_JOBS | settings.SLICED_JOBS
 
 
 @pytest.mark.django_db(transaction=True)
