@@ -81,6 +81,10 @@ class _StoredExample(NamedTuple):
     challenge: str | None
     context_probability: float | None
     context_choices: int | None
+    vote_draw__chance: float | None
+    # SQLite returns 0 or 1.
+    vote_draw__is_drawn: bool | None
+    vote_draw__judge_score: float | None
     consensus__label: str | None
     consensus__is_verified: bool | None
     consensus__decided_by: str | None
@@ -327,6 +331,7 @@ class Freezer:
             **self._contexts[example.context_id],
             "context_probability": example.context_probability,
             "context_choices": example.context_choices,
+            **_describe_draw(example),
             "challenge": example.challenge,
             # Keys in a fixed order, because JSON columns of PostgreSQL and SQLite return them in
             # different ones.
@@ -424,6 +429,19 @@ class Freezer:
             "output_json": first_target["output_json"],
             "targets": targets,
         }
+
+
+def _describe_draw(example: _StoredExample) -> Row:
+    """Return the columns of the draw that decides whether people judge an example.
+
+    Null without a draw, which isn't the chance 1: nobody may have been asked.
+    """
+    is_drawn = example.vote_draw__is_drawn
+    return {
+        "people_probability": example.vote_draw__chance,
+        "people_drawn": None if is_drawn is None else bool(is_drawn),
+        "judge_score": example.vote_draw__judge_score,
+    }
 
 
 def _read_outputs(example_ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:

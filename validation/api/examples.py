@@ -40,7 +40,9 @@ def select_for_api(examples: QuerySet[Example]) -> QuerySet[Example]:
 
     Three queries for a page.
     """
-    related_rows = examples.select_related("context", "annotator", "parent", "consensus")
+    related_rows = examples.select_related(
+        "context", "annotator", "parent", "consensus", "vote_draw"
+    )
     return related_rows.prefetch_related(prefetch_outputs())
 
 

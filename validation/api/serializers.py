@@ -22,7 +22,14 @@ from validation.consensus.claims import find_confirming_verdict, find_label_fiel
 from validation.consensus.steps import read_step_labels
 from validation.judging import blind
 from validation.judging.forms import FlagForm
-from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
+from validation.models import (
+    Choice,
+    Consensus,
+    GoldAnswer,
+    Validation,
+    ValidatorAnswer,
+    VoteDraw,
+)
 
 VOTE_HELP = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
 
@@ -228,15 +235,44 @@ class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
         )
 
 
+class PeopleDrawSerializer(serializers.ModelSerializer[VoteDraw]):
+    """The draw that decided whether people judge an example, after a judge model's answer."""
+
+    chance = serializers.FloatField(
+        help_text="With which people were asked: above 0, at most 1. Weigh a drawn example by one "
+        "over it."
+    )
+    judge_score = serializers.FloatField(
+        allow_null=True,
+        help_text="The probability that the author is right (0-1), as the judge model said. null: "
+        "no answer.",
+    )
+
+    class Meta:
+        model = VoteDraw
+        fields = read_only_fields = ("chance", "is_drawn", "judge_score", "reason", "drawn_at")
+
+
 class JudgedExampleSerializer(ExampleSerializer):
     """An example with its votes' consensus, for its author and for members of the task."""
 
+    people_draw = serializers.SerializerMethodField(
+        help_text="For members. null: no draw, so the task's rule decides whether people judge it."
+    )
     annotator = serializers.SerializerMethodField(help_text="The author's pseudonym.")
     consensus = ConsensusSerializer(allow_null=True, help_text="null: not judged yet.")
 
     class Meta(ExampleSerializer.Meta):
-        fields = (*ExampleSerializer.Meta.fields, "annotator", "consensus")
+        fields = (*ExampleSerializer.Meta.fields, "annotator", "consensus", "people_draw")
         read_only_fields = fields
+
+    @extend_schema_field(PeopleDrawSerializer(allow_null=True))
+    def get_people_draw(self, example: Example) -> dict[str, Any] | None:
+        # It would tell authors how sure a model is of their label, and whether anybody checks it.
+        if not self.context.get("full"):
+            return None
+        draw = getattr(example, "vote_draw", None)
+        return PeopleDrawSerializer(draw).data if draw else None
 
     def get_annotator(self, example: Example) -> str:
         return get_shown_name(example.annotator)
