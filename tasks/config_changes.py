@@ -11,9 +11,10 @@ from tasks.config.changes import find_context_changes, find_forbidden_changes
 from tasks.config.dynabench1 import convert_config, find_unsupported_parts
 from tasks.config.dynabench2 import is_dynabench2_config
 from tasks.config.loading import check_config
-from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml
+from tasks.config.parsing import ConfigError, Finding, Problem, read_yaml, suggest_nearest
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, Task, parse_config
+from tasks.targets.sample_judges import select_configured_judges
 
 ROUND_OPENED = gettext_noop("A round has been opened, so you can't change this.")
 HAS_CONTEXTS = gettext_noop(
@@ -144,6 +145,14 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
         problems.insert(0, read_yaml(text).build_problem(kind_change))
         return None, problems
     reason, findings = find_refused_changes(task, task.config_text, config)
+    if config.validation.sample is not None:
+        live_round = task.rounds.filter(state__in=[Round.State.OPEN, Round.State.PAUSED]).first()
+        judge_finding = _find_missing_judge(task, config, live_round)
+        # A round that is planned may get its judge model later, because opening it asks again.
+        if judge_finding and live_round is None:
+            problems.append(read_yaml(text).build_problem(judge_finding, "warning"))
+        elif judge_finding:
+            return None, [read_yaml(text).build_problem(judge_finding), *problems]
     if not findings:
         return config, problems
     document = read_yaml(text)
@@ -152,6 +161,24 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
         message = f"{finding.message} ({reason[:-1]})"  # without the full stop of the reason
         refusals.append(document.build_problem(Finding(finding.loc, message, finding.fix)))
     return None, refusals + problems
+
+
+def _find_missing_judge(task: Task, config: TaskConfig, live_round: Round | None) -> Finding | None:
+    """Return a finding if the task lacks the judge model of the sample; None otherwise.
+
+    live_round: the round in which people write now; authors may not try to fool the judge in it.
+    """
+    sample = config.validation.sample
+    if sample is None:
+        return None
+    models = select_configured_judges(task, config, live_round)
+    names = list(models.order_by("name").values_list("name", flat=True))
+    if sample.judge in names:
+        return None
+    kind = "chat model" if sample.by_instruction else "model"
+    message = f'the task has no {kind} "{sample.judge}" that authors don’t try to fool'
+    fix = suggest_nearest(sample.judge, names) if names else "add it to the task’s models first"
+    return Finding(("validation", "sample", "judge"), message, fix)
 
 
 def check_new_config(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:

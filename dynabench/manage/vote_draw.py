@@ -17,10 +17,10 @@ from dynabench.manage.access import find_owned_round
 from tasks.access import require_permission
 from tasks.models import Round
 from tasks.permissions import can_edit, can_read
+from validation.consensus.vote_draws import DEFAULT_PROMPT
 from validation.judging.draw_counts import read_draw_state
 from validation.judging.draw_forms import DrawForm
 from validation.judging.draw_services import change_draw, find_draw_obstacle
-from validation.judging.judge_instructions import DEFAULT_PROMPT
 from validation.statistics.cache import read_cached_report
 
 DEFAULT_WIDTH = 0.1

@@ -54,6 +54,23 @@ class Steps(ConfigPart):
     """Whose turns are steps."""
 
 
+class Sample(ConfigPart):
+    """The rule by which people judge a random sample, after a judge model answered everything."""
+
+    judge: Annotated[NonEmptyText, Field(max_length=60)]
+    """The name of a model of the task that authors don't try to fool."""
+    by_instruction: bool = False
+    """Whether the model, a chat model, answers the judges' question instead of giving its label.
+
+    Always so if authors choose no label.
+    """
+    prompt: Annotated[NonEmptyText, Field(max_length=10_000)] | None = None
+    """The instruction; null: the site's own."""
+    # As the form of the sample: below, one vote would stand for more than a hundred examples.
+    min_chance: float = Field(default=0.1, ge=0.01, le=1)
+    """The chance of an example of which the judge model is sure."""
+
+
 class ValidationPolicy(ConfigPart):
     """The settings for judging examples."""
 
@@ -78,6 +95,8 @@ class ValidationPolicy(ConfigPart):
     votes: Votes = Votes()
     judge_not_fooled: Share = 0.2
     """The share to judge of the examples that did not fool the model."""
+    sample: Sample | None = None
+    """The sample of these that people judge; null: they judge all of them."""
     reveal: bool = False
     """Whether validators see the author's label and the model's answer after their vote."""
     steps: Steps | None = None

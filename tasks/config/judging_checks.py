@@ -38,7 +38,31 @@ def find_judging_errors(config: TaskConfig) -> Iterator[Finding]:
     if config.validation.mode == "label" and "multiclass" not in types:
         message = "there is no target field with labels for validators to choose"
         yield Finding(("validation", "mode"), message, "write `mode: verdict`")
+    yield from _find_sample_errors(config)
     yield from _find_step_errors(config)
+
+
+def has_comparable_labels(config: TaskConfig) -> bool:
+    """Return whether a model's own answer can be compared with a label that the author chose.
+
+    If not, only a chat model with an instruction can judge.
+    """
+    field = config.answer_field
+    return field in config.target_fields and bool(config.get_labels(field))
+
+
+def _find_sample_errors(config: TaskConfig) -> Iterator[Finding]:
+    sample, location = config.validation.sample, ("validation", "sample")
+    if sample is None:
+        return
+    # Arenas have no `validation` at all, which is refused before.
+    if config.verdict.type == "decide":
+        message = "the answer key decides about every example, so people don't judge"
+        yield Finding(location, message, "remove sample")
+    # The model would give its own label and never read it.
+    elif sample.prompt and not sample.by_instruction and has_comparable_labels(config):
+        message = "the model gives its own label, so it reads no prompt"
+        yield Finding((*location, "prompt"), message, "add `by_instruction: true`")
 
 
 def _find_step_errors(config: TaskConfig) -> Iterator[Finding]:

@@ -10,13 +10,15 @@ from tasks.config.schema import TaskConfig
 class Preparation:
     """The state of a round's preparation: how many contexts, targets and judges it has.
 
-    context_count: the contexts that can be assigned.
+    context_count: the contexts that can be assigned. has_sample_judge: False if the configuration
+    names a judge model that the round can't have.
     """
 
     context_count: int
     target_count: int
     judge_count: int | None
     """The number of members who may judge; None if everybody may."""
+    has_sample_judge: bool = True
 
 
 class Gap(NamedTuple):
@@ -41,6 +43,7 @@ def find_gaps(config: TaskConfig, preparation: Preparation) -> list[Gap]:
         Gap("rows", True): config.has_rows_to_judge and not has_texts,
         Gap("contexts", True): bool(config.context) and not (config.has_rows_to_judge or has_texts),
         Gap("one_target", True): needs_one_target and preparation.target_count != 1,
+        Gap("sample_judge", True): not preparation.has_sample_judge,
         Gap("target", False): not (
             needs_one_target or config.has_rows_to_judge or preparation.target_count
         ),

@@ -16,9 +16,14 @@ from tasks.contexts.files import hash_context
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel
 from tasks.questions import find_writers, get_used_budget
-from tasks.rounds.loop import RoundError, check_unchanged, list_targets_in_loop
+from tasks.rounds.loop import (
+    RoundError,
+    check_unchanged,
+    list_targets_in_loop,
+)
 from tasks.selectors import count_late_writers, find_grace_end
 from tasks.targets.ask_before_opening import SilentTargets, ask_targets
+from tasks.targets.sample_judges import find_sample_judge
 
 State = Round.State
 NEXT_STATES: dict[str, tuple[str, ...]] = {
@@ -195,6 +200,14 @@ def _check_can_open(round: Round) -> None:
         raise RoundError(
             _("Criteria apply to the answer of one model. Choose exactly one model for the round.")
         )
+    # Otherwise people would judge everything, and nobody would notice.
+    sample = round.task.config.validation.sample
+    if sample and find_sample_judge(round) is None:
+        message = _(
+            "The configuration names the judge model %(name)s. Add this model to the task, but "
+            "not to the round’s models to fool."
+        )
+        raise RoundError(message % {"name": sample.judge})
     # Said here in words. The constraint `round_one_live` holds against two openings at once.
     other_rounds = round.task.rounds.exclude(pk=round.pk)
     live_round = other_rounds.filter(state__in=[State.OPEN, State.PAUSED]).first()

@@ -25,10 +25,10 @@ from tests.support.gold_items import voted
 from tests.support.judged_answers import FREE
 from tests.support.judging import write
 from validation.consensus.consensus import Vote
-from validation.consensus.vote_draws import DrawRule
+from validation.consensus.vote_draws import DEFAULT_PROMPT, DrawRule
 from validation.decisions.services import derive_round
 from validation.judging.draw_services import DrawRefused, change_draw
-from validation.judging.judge_instructions import DEFAULT_PROMPT, JudgeQuestion
+from validation.judging.judge_instructions import JudgeQuestion
 from validation.judging.judge_models import JUDGE_WAIT, ask_judge_models
 from validation.judging.wording import build_choices, build_legend
 from validation.models import Consensus, QueueItem, RoundPolicy, VoteDraw

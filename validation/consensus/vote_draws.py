@@ -15,6 +15,12 @@ from validation.consensus.sampling import draw_number
 
 DrawReason = Literal["sure", "unsure", "no_answer", "unreadable"]
 DEFAULT_MIN_CHANCE = 0.1
+DEFAULT_PROMPT = (
+    "You judge an example as a careful person does who sees only the texts below. Read all of "
+    "them. Then answer the question about the example, whatever its author wants to hear. If the "
+    "texts leave it open, choose “Unclear”."
+)
+"""The site's instruction, which an owner can replace. In English, as models read it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,16 @@ from annotation.models import Example, TargetOutput
 from core.data.prepared import PreparedRead, Slot
 from core.data.prepared_insert import PreparedInsert
 from core.data.sql import change_rows
+from tasks.config.judging_checks import has_comparable_labels
 from tasks.models import Round
+from tasks.targets.sample_judges import find_sample_judge
 from validation.consensus.claims import assess_claim, find_label_field
 from validation.consensus.consensus import Policy
 from validation.consensus.criteria import Ballot, decide_example, list_judged_criteria
 from validation.consensus.dawid_skene.posterior import FittedModel
 from validation.consensus.sampling import compute_order_key
 from validation.consensus.steps import count_needed_for_steps, list_steps, read_step_labels
+from validation.consensus.vote_draws import DEFAULT_PROMPT, DrawRule
 from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
 
 # All columns except the example and its round, which never change.
@@ -56,18 +59,37 @@ WHERE example_id = %(example)s
 
 
 def get_round_policy(round: Round) -> RoundPolicy:
-    """Return the round's policy row; create it with the task's policy if missing.
+    """Return the round's policy row; create it with the task's policy and sample if missing.
 
     Takes no lock.
     """
     policy_row = RoundPolicy.objects.filter(round=round).first()
     if policy_row is None:
         policy = Policy.from_votes(round.task.config.validation.votes)
+        rule = build_configured_draw(round)
         # Two requests may find no row; one of them inserts it, and both use it.
         policy_row, _ = RoundPolicy.objects.get_or_create(
-            round=round, defaults={"policy": asdict(policy)}
+            round=round,
+            defaults={"policy": asdict(policy), "draw": asdict(rule) if rule else None},
         )
     return policy_row
+
+
+def build_configured_draw(round: Round) -> DrawRule | None:
+    """Return the rule of the sample in the task's configuration; None if people judge all.
+
+    None also if the round can't have the judge model, which is refused when a round is opened. One
+    query if the configuration has a sample.
+    """
+    sample = round.task.config.validation.sample
+    judge = find_sample_judge(round)
+    if sample is None or judge is None:
+        return None
+    prompt = None
+    if sample.by_instruction or not has_comparable_labels(round.task.config):
+        # Stored as text, so that a later version of the site changes no judge.
+        prompt = sample.prompt or DEFAULT_PROMPT
+    return DrawRule(judge.pk, sample.min_chance, prompt)
 
 
 def get_policy(round: Round) -> Policy:

@@ -7,6 +7,7 @@ from django.db.models import Count
 
 from tasks.models import Round, TargetModel
 from validation.consensus.vote_draws import DrawRule
+from validation.decisions.consensus_rows import build_configured_draw
 from validation.models import RoundPolicy, VoteDraw
 
 
@@ -34,9 +35,10 @@ class DrawState(NamedTuple):
 
 
 def read_draw_state(round: Round) -> DrawState:
-    """Return how a round draws, and the numbers of its draws. At most three queries."""
+    """Return how a round draws, and the numbers of its draws. At most four queries."""
     policy_row = RoundPolicy.objects.filter(round=round).first()
-    rule = policy_row.draw_rule if policy_row else None
+    # Before anybody judges, the task's configuration says what will be drawn.
+    rule = policy_row.draw_rule if policy_row else build_configured_draw(round)
     rows = VoteDraw.objects.filter(round=round, example__retracted_at__isnull=True).order_by()
     drawn_by_reason: Counter[str] = Counter()
     left_out = 0

@@ -5,10 +5,10 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from tasks.config.judging_checks import has_comparable_labels
 from tasks.models import Round
-from validation.consensus.vote_draws import DEFAULT_MIN_CHANCE, DrawRule
-from validation.judging.draw_services import has_comparable_labels, list_possible_judges
-from validation.judging.judge_instructions import DEFAULT_PROMPT
+from tasks.targets.sample_judges import list_possible_judges
+from validation.consensus.vote_draws import DEFAULT_MIN_CHANCE, DEFAULT_PROMPT, DrawRule
 
 
 class DrawForm(forms.Form):

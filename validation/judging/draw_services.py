@@ -1,6 +1,6 @@
 """Writes of the draw that decides which examples people judge. Locks: docs/locking.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from django.conf import settings
@@ -13,16 +13,16 @@ from annotation.models import Example
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
+from tasks.config.judging_checks import has_comparable_labels
 from tasks.config.schema import TaskConfig
 from tasks.models import Round, TargetModel
+from tasks.targets.sample_judges import INSTRUCTED_ADAPTER, list_possible_judges
 from validation.consensus.vote_draws import DrawRule, JudgeAnswer, draw_for_people
 from validation.decisions.consensus_rows import get_round_policy
 from validation.decisions.services import RoundReleased
 from validation.models import JudgeLease, QueueItem, RoundPolicy, Validation, VoteDraw
 
 CHUNK_ITEMS = 500
-INSTRUCTED_ADAPTER = "openai_chat"
-"""The adapter of models that can judge by an instruction."""
 
 
 class DrawRefused(Refused):
@@ -41,26 +41,6 @@ def find_draw_obstacle(config: TaskConfig) -> str:
     if config.verdict.type == "decide":
         return _("The answer key decides about every example, so people don't judge.")
     return ""
-
-
-def has_comparable_labels(config: TaskConfig) -> bool:
-    """Return whether a model's own answer can be compared with a label that the author chose.
-
-    If not, only a chat model with an instruction can judge.
-    """
-    field = config.answer_field
-    return field in config.target_fields and bool(config.get_labels(field))
-
-
-def list_possible_judges(round: Round) -> Sequence[TargetModel]:
-    """Return the task's models that can judge the round, by name.
-
-    Models to fool are left out: they answered every possible catch wrongly, so they tell nothing.
-    """
-    targets = round.task.targets.exclude(rounds=round).order_by("name")
-    if not has_comparable_labels(round.task.config):
-        targets = targets.filter(adapter=INSTRUCTED_ADAPTER)
-    return list(targets)
 
 
 def change_draw(*, round: Round, owner: User, rule: DrawRule | None) -> None:

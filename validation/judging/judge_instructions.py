@@ -27,12 +27,6 @@ from validation.judging.wording import build_choices, build_legend
 from validation.models import Verdict
 
 ANSWER_SECONDS = 30.0
-DEFAULT_PROMPT = (
-    "You judge an example as a careful person does who sees only the texts below. Read all of "
-    "them. Then answer the question about the example, whatever its author wants to hear. If the "
-    "texts leave it open, choose “Unclear”."
-)
-"""The site's instruction, which an owner can replace. In English, as models read it."""
 OUTPUT = "choice"
 MODEL_ANSWER = "model_answer"
 CRITERION = "criterion"

@@ -17,6 +17,7 @@ from tasks.targets.failures import note_failure
 from tasks.targets.spending_services import MeteredEndpoint, Payer
 from validation.consensus.vote_draws import DrawRule, JudgeAnswer
 from validation.decisions.awaited import JUDGED_ROUND_STATES
+from validation.decisions.consensus_rows import get_round_policy
 from validation.judging.draw_services import note_judge_state, store_draws
 from validation.judging.judge_instructions import ask_by_instruction
 from validation.judging.queue_services import JOINED_ROWS, fill_queue, needs_draw
@@ -42,6 +43,7 @@ def ask_judge_models() -> int:
 
     Returns how many examples were drawn or left out.
     """
+    _store_configured_draws()
     policy_rows = RoundPolicy.objects.filter(
         draw__isnull=False, round__state__in=JUDGED_ROUND_STATES
     ).select_related("round__task")
@@ -50,6 +52,17 @@ def ask_judge_models() -> int:
         announce_job()  # each may take a minute
         drawn_count += ask_judge_model(policy_row)
     return drawn_count
+
+
+def _store_configured_draws() -> None:
+    """Store the policies of open rounds that nobody has judged yet and whose task has a sample.
+
+    Otherwise the first person to judge would find nothing, because nothing is drawn yet.
+    """
+    rounds = Round.objects.filter(state=Round.State.OPEN, round_policy__isnull=True)
+    for round in rounds.select_related("task"):
+        if round.task.config.validation.sample is not None:
+            get_round_policy(round)
 
 
 def ask_judge_model(policy_row: RoundPolicy) -> int:

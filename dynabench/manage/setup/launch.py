@@ -12,11 +12,15 @@ from tasks.models import Context, Round, Task
 from tasks.permissions import JUDGES, OWNERS, can_edit
 from tasks.rounds.launch import Preparation, find_gaps
 from tasks.selectors import PLANNED_STATES
+from tasks.targets.sample_judges import find_sample_judge
 
 GAP_WORDS = {
     "rows": gettext_noop("Import the rows to judge. People can start judging at once."),
     "contexts": gettext_noop("Add texts to the round. People write about these texts."),
     "one_target": gettext_noop("Choose exactly one model. People judge its answers."),
+    "sample_judge": gettext_noop(
+        "Add the judge model that the configuration names, but not as a model to fool."
+    ),
     "target": gettext_noop(
         "Choose a model to fool. Without one, the round only collects examples."
     ),
@@ -78,7 +82,9 @@ def _measure_preparation(task: Task, round: Round) -> Preparation:
         members = task.members.select_colleagues().select_effective()
         judges = members.filter(Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)).count()
     contexts = Context.objects.filter(round=round, is_retired=False).count()
-    return Preparation(contexts, round.round_targets.count(), judges)
+    # Only few tasks name a judge model.
+    has_judge = task.config.validation.sample is None or find_sample_judge(round) is not None
+    return Preparation(contexts, round.round_targets.count(), judges, has_judge)
 
 
 def _describe_gap(gap: str, task: Task, preparation: Preparation) -> str:
@@ -97,7 +103,9 @@ def _build_gap_url(gap: str, round: Round) -> str:
     if gap == "judges":
         return reverse("own:access", args=[code], fragment="members")
     # A target is registered before a round can choose it.
-    if gap not in ("rows", "contexts") and not round.task.targets.exists():
+    if gap == "sample_judge" or (
+        gap not in ("rows", "contexts") and not round.task.targets.exists()
+    ):
         return reverse("own:targets", args=[code])
     page = {"rows": "own:rows", "contexts": "own:contexts"}.get(gap, "own:round-edit")
     return reverse(page, args=[code, round.number])
