@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from evaluation.models import EvaluationSetVersion, ItemFit, ItemProperty
 from evaluation.test_sets.selectors import read_input_rows
@@ -46,6 +46,16 @@ def find_fit(version: EvaluationSetVersion) -> ItemFit | None:
 def select_items(fit: ItemFit, order: str) -> QuerySet[ItemProperty]:
     """Return the items in one of `ORDERS`, with their examples."""
     return fit.items.select_related("example").order_by(*ORDERS[order], "position")
+
+
+def count_marks(fit: ItemFit) -> dict[str, int]:
+    """Return how many items have a mark: doubtful labels, and easier or harder later. One query."""
+    has_drifted = Q(has_drifted=True)
+    return fit.items.order_by().aggregate(
+        doubtful=Count("pk", filter=Q(label_may_be_wrong=True)),
+        easier=Count("pk", filter=has_drifted & Q(drift__gt=0)),
+        harder=Count("pk", filter=has_drifted & Q(drift__lt=0)),
+    )
 
 
 def add_texts(version: EvaluationSetVersion, items: Sequence[ItemProperty]) -> list[ShownItem]:

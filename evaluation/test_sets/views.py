@@ -35,6 +35,7 @@ from evaluation.test_sets.items import (
     MAX_ITEMS,
     MIN_MODELS,
     add_texts,
+    count_marks,
     find_fit,
     iterate_csv_rows,
     select_items,
@@ -221,6 +222,7 @@ def show_items(request: HttpRequest, code: str, name: str, version: int) -> Http
     if fit:
         page = list_page(request, select_items(fit, filters.cleaned_data["order"] or "doubtful"))
         values |= {"page": page, "items": add_texts(set_version, page.rows)}
+        values["marks"] = count_marks(fit)
     return render(request, "evaluation/set_items.html", values)
 
 

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from core.days import get_today
 from core.figures.figure import Figure
+from core.figures.rows import PERCENT_AXIS, draw_axis
 from core.web.downloads import respond_with_attachment
 from core.web.lists import list_page
 from evaluation.models import Ruler
@@ -53,7 +54,7 @@ def show_ruler_board(request: HttpRequest, task: Task, matrix: "Matrix") -> Http
     # Only the page's scores: a thousand models on 20 sets have 20,000.
     page = list_page(request, board.lines, size=PAGE_ROWS)
     scores = board.read_scores(page.rows)
-    values |= {"board": board, "page": page}
+    values |= {"board": board, "page": page, "axis_plot": draw_axis(PERCENT_AXIS)}
     values["rows"] = [(line, scores[line.model.id]) for line in page]
     return render(request, "leaderboard/one_ruler.html", values)
 

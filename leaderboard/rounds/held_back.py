@@ -13,6 +13,7 @@ from core.files.tables import build_csv_text
 from evaluation.runs.leak_trials import ShownTrial, find_shown_trials, iterate_csv_rows
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import BoardModel, Matrix
+from leaderboard.board.sets import BoardSet
 from leaderboard.rounds import training_dates
 from leaderboard.rounds.matrix import subtract_cells
 from leaderboard.rounds.training_dates import Side, compute_side, find_share_metric
@@ -27,6 +28,15 @@ class HeldBackLine:
     released: Side
     held: Side
     difference: Cell  # released − held, in points
+
+
+def list_provisional_sets(lines: Sequence[HeldBackLine]) -> list[BoardSet]:
+    """Return each set behind these lines whose round was still being judged, once."""
+    sets_by_version: dict[int, BoardSet] = {}
+    for line in lines:
+        for board_set in (*line.released.provisional, *line.held.provisional):
+            sets_by_version[board_set.version_id] = board_set
+    return list(sets_by_version.values())
 
 
 def build_held_back_lines(matrix: Matrix) -> list[HeldBackLine]:

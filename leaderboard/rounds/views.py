@@ -107,12 +107,14 @@ def show_training_dates(request: HttpRequest, code: str) -> HttpResponse:
         return respond_with_attachment(text, f"{task.code}-leaks.csv", "text/csv")
     if "format" in request.GET:
         return JsonResponse(held_back.build_training_dates_body(matrix, opened_rounds))
+    held_lines = held_back.build_held_back_lines(matrix)
     values = {
         "task": task,
         "trials": held_back.find_named_trials(matrix),
         "metric": dates.find_share_metric(matrix),
         "lines": dates.build_dated_models(matrix, opened_rounds),
-        "held": held_back.build_held_back_lines(matrix),
+        "held": held_lines,
+        "provisional": held_back.list_provisional_sets(held_lines),
     }
     return render(request, "leaderboard/training_dates.html", values)
 

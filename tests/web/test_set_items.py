@@ -80,7 +80,9 @@ def test_items_that_change_for_later_models_are_marked(client, version, editor):
     item = fit.items.get(position=leaked)
     assert item.drift > 3 * item.drift_error > 0
     client.force_login(editor)
-    first = client.get(f"{URL}?order=drifted").context["items"][0].item
+    page = client.get(f"{URL}?order=drifted")
+    assert page.context["marks"] == {"doubtful": 1, "easier": 1, "harder": 0}
+    first = page.context["items"][0].item
     assert (first.position, first.has_drifted) == (leaked, True)
     items = client.get(API).json()["results"]
     assert [row["uid"] for row in items if row["has_drifted"]] == [f"u{leaked}"]

@@ -52,8 +52,11 @@ def show_ruler(request: HttpRequest, code: str) -> HttpResponse:
     values["may_own"] = can_own(user, task)
     values["former"] = task.rulers.exclude(retired_at=None).order_by("-version")
     if ruler and ruler.state == Ruler.State.DONE:
-        page = list_page(request, list_lacking_models(ruler), size=PAGE_SIZE)
+        lacking_models = list_lacking_models(ruler)
+        page = list_page(request, lacking_models, size=PAGE_SIZE)
         values |= {"page": page, "links": list_links(ruler), "sources": _count_sources(ruler)}
+        values["lacking_count"] = len(lacking_models)
+        values["linked_count"] = sum(one.is_linked for one in values["links"])
         values["withdrawn"] = list_withdrawn_anchors(ruler)
         values["standing_count"] = ruler.standings.count()
     return render(request, "evaluation/ruler.html", values, status=get_form_status(form))
