@@ -27,8 +27,9 @@ from tests.support.judging import write
 from validation.consensus.consensus import Vote
 from validation.consensus.vote_draws import DEFAULT_PROMPT, DrawRule
 from validation.decisions.services import derive_round
+from validation.judging import judge_models
 from validation.judging.draw_services import DrawRefused, change_draw
-from validation.judging.judge_instructions import JudgeQuestion
+from validation.judging.judge_instructions import JudgeQuestion, ask_by_instruction
 from validation.judging.judge_models import JUDGE_WAIT, ask_judge_models
 from validation.judging.wording import build_choices, build_legend
 from validation.models import Consensus, QueueItem, RoundPolicy, VoteDraw
@@ -127,7 +128,8 @@ def test_it_reads_what_people_read_and_nothing_more(free, alice, bob, server):
     for hidden in ("I know", "fooled", example.annotator.pseudonym, "bob", target.name):
         assert hidden not in body
     assert sent["logprobs"] is True
-    assert "response_format" not in sent
+    schema = sent["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["choice"]["enum"] == ["A", "B", "C"]
 
 
 def test_its_verdict_is_compared_with_what_the_author_claims(free, alice, bob, server):
@@ -203,26 +205,24 @@ def test_an_answer_that_cannot_be_read_is_no_verdict(free, alice, bob, said, as_
     assert (api["unreadable"], api["unanswered"]) == (1, 0)
 
 
-def test_no_example_is_asked_about_twice(free, alice, bob, server):
+def test_after_a_kill_no_example_is_asked_about_twice(free, alice, bob, server, monkeypatch):
     for number in range(5):
         ask(free, bob, number, "Right.")
     instruct(free, alice, make_judge(free, server))
-    judge = server.behaviours["m"]
 
-    def die(messages):
-        # As if the worker were killed: nothing after this line runs.
-        if len(server.seen) == 4:
-            server.behaviours["m"] = judge
-            return 503
-        return judge(messages)
+    def be_killed(*args):
+        if len(server.seen) == 3:
+            raise KeyboardInterrupt
+        return ask_by_instruction(*args)
 
-    server.behaviours["m"] = die
-    assert ask_judge_models() == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(judge_models, "ask_by_instruction", be_killed)
+        with pytest.raises(KeyboardInterrupt):
+            ask_judge_models()
+    assert VoteDraw.objects.count() == 3
     assert ask_judge_models() == 2
     texts = [sent["messages"][-1]["content"] for sent in server.seen]
-    # Only the one that got no answer is asked about again.
-    assert len(texts) - len(set(texts)) == len(server.seen) - 5
-    assert {text for text in texts if texts.count(text) > 1} == {texts[3]}
+    assert len(texts) == len(set(texts)) == 5
 
 
 def test_calls_are_counted_paid_and_within_the_budget(free, alice, bob, server):

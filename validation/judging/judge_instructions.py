@@ -178,8 +178,7 @@ def _ask(judge: TargetModel, instruction: str, round: Round, question: JudgeQues
         labels=question.codes,
         prompt=question.build_prompt(instruction),
         media=media,
-        # The letter alone, so that its probability isn't that of the signs around it.
-        own_options={"logprobs": True, "structured": judge.options.get("structured", "never")},
+        own_options={"logprobs": True},
     )
     # A judge costs as any other call of the round, within the same budgets.
     metered_endpoint = MeteredEndpoint(endpoint, Payer(judge, round.pk))
@@ -189,7 +188,11 @@ def _ask(judge: TargetModel, instruction: str, round: Round, question: JudgeQues
 
 
 def _read_probability(prediction: Prediction) -> float | None:
-    # The probability of a whole sentence says little about the choice that it names.
-    if prediction.logprob is None or prediction.is_named:
+    # In a sentence, the probability of the letter is mostly that of the words before it.
+    if prediction.is_named:
         return None
-    return exp(prediction.logprob)
+    # Servers that don't say which token is which give at least that of the whole answer.
+    logprob = prediction.label_logprob
+    if logprob is None:
+        logprob = prediction.logprob
+    return None if logprob is None else exp(logprob)

@@ -64,8 +64,8 @@ class Prediction:
 
     output: values by field name. prob: probabilities by label. seconds: the time for this example
     only. usage: the usage of the call, if it may cost money. logprob: the natural logarithm of the
-    probability of the whole written text, if reported. is_named: whether the answer was only
-    mentioned in a sentence.
+    probability of the whole written text, if reported. label_logprob: the same of the label alone,
+    if it was chosen from a list. is_named: whether the answer was only mentioned in a sentence.
     """
 
     output: Mapping[str, Any]
@@ -74,6 +74,7 @@ class Prediction:
     fingerprint: Mapping[str, Any]
     usage: Usage | None = None
     logprob: float | None = None
+    label_logprob: float | None = None
     is_named: bool = False
 
 

@@ -266,25 +266,38 @@ def read_usage(answer: Mapping[str, Any]) -> Usage | None:
     return None
 
 
-def read_logprob(answer: Mapping[str, Any]) -> float | None:
-    """Return the summed log probability of the first choice's tokens; None if not reported."""
-    logprobs = answer["choices"][0].get("logprobs")
-    tokens = None
-    if isinstance(logprobs, Mapping):
-        tokens = logprobs.get("content")
-    if not isinstance(tokens, list) or not tokens:
+def read_logprob(answer: Mapping[str, Any], label: str = "") -> float | None:
+    """Return the summed log probability of the first choice's tokens; None if not reported.
+
+    label: counts only the tokens that spell it, where it was written last. So it isn't that of the
+    JSON around it, which a schema may have forced.
+    """
+    tokens = _read_tokens(answer)
+    start = "".join(text for text, _logprob in tokens).rfind(label)
+    if not tokens or start < 0:
         return None
-    logs = []
-    for token in tokens:
-        if isinstance(token, Mapping):
-            logs.append(token.get("logprob"))
-    valid_logs = []
-    for log in logs:
-        if isinstance(log, int | float) and log <= 0:
-            valid_logs.append(float(log))
-    if len(valid_logs) == len(tokens):
-        return math.fsum(valid_logs)
-    return None
+    logprobs, position = [], 0
+    for text, logprob in tokens:
+        # A token may also hold a quotation mark before the label, or the end of a word before it.
+        if not label or (position < start + len(label) and position + len(text) > start):
+            logprobs.append(logprob)
+        position += len(text)
+    return math.fsum(logprobs)
+
+
+def _read_tokens(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the text and log probability of each token; none if one isn't reported rightly."""
+    logprobs = answer["choices"][0].get("logprobs")
+    rows = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    tokens = []
+    for row in rows if isinstance(rows, list) else []:
+        logprob = row.get("logprob") if isinstance(row, Mapping) else None
+        if not isinstance(logprob, int | float) or logprob > 0:
+            return []
+        # Some servers leave the text out.
+        text = row.get("token")
+        tokens.append((text if isinstance(text, str) else "", float(logprob)))
+    return tokens
 
 
 def estimate_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:

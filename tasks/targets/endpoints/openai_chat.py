@@ -242,10 +242,12 @@ class OpenAIChatEndpoint(JsonEndpoint):
         names = ("model", "system_fingerprint")
         reported_fields = {key: answer[key] for key in names if isinstance(answer.get(key), str)}
         prediction = self._read_text(item, completion.text)
+        label = str(prediction.output[self._config.output]) if self._config.labels else ""
         return replace(
             prediction,
             fingerprint=self._build_fingerprint(reported_fields),
             logprob=read_logprob(answer),
+            label_logprob=read_logprob(answer, label) if label else None,
         )
 
     def _build_fingerprint(self, reported_fields: Mapping[str, str]) -> dict[str, str]:
