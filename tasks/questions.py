@@ -54,3 +54,9 @@ def is_named_in_examples(task: Task, digest: str, include_retracted: bool) -> bo
 def build_contestants_condition() -> Q:
     """Return the condition for tasks whose arena has models."""
     raise UnansweredQuestion
+
+
+@declare_question
+def is_rehearsed(task: Task) -> bool:
+    """Return whether only simulated people work in the task, so that nothing of it may count."""
+    raise UnansweredQuestion

@@ -26,6 +26,7 @@ from tasks.members.assignments.services import end_disallowed_assignments
 from tasks.members.ended_roles import notify_lost_read_access
 from tasks.models import Round, Task, TaskMember, TaskProposal
 from tasks.permissions import Person, check_approval, check_member_limit, check_owner
+from tasks.questions import is_rehearsed
 from tasks.rounds.states import set_round_state
 
 OFFICIAL_FOLDER = Path(__file__).parent / "official"
@@ -183,10 +184,13 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
 
     If an administrator shows a task that awaits approval, the request is approved. Locks the
     request for approval, the task, then the names of tasks if it becomes visible. Raises Refused if
-    the task needs approval, Invalid if its name resembles another task's.
+    the task needs approval or is a pilot's, Invalid if its name resembles another task's.
     """
     is_made_visible = bool(fields.get("is_visible")) and not task.is_visible
     if is_made_visible:
+        if is_rehearsed(task):
+            message = _("Only simulated people work in this task, so it stays private.")
+            raise Refused(message, code="pilot", field="is_visible")
         state = TaskProposal.State.WITHDRAWN
         if actor.is_superuser:
             state = TaskProposal.State.APPROVED

@@ -13,6 +13,7 @@ from annotation.models import Example
 from dynabench.notices.counting import count_rows_by_id
 from dynabench.notices.registry import TASK_NOTICES, CountNotice, RoundNotice
 from dynabench.notices.round_warnings import LATE_JUDGING_TIME, RoundFacts
+from dynabench.studies.pilot_selectors import list_pilot_tasks
 from tasks.models import Context, Round
 from tasks.questions import get_used_budget
 from validation.models import QueueItem
@@ -37,7 +38,9 @@ def find_due_notices(now: datetime) -> DueNotices:
             for task, count in notice.count_by_task(now).items():
                 if count:
                     due_notices[task, notice.name, 0] = {"count": count}
-    return due_notices
+    # What simulated people leave open waits for nobody.
+    pilot_tasks = list_pilot_tasks()
+    return {key: numbers for key, numbers in due_notices.items() if key[0] not in pilot_tasks}
 
 
 def _find_due_notices_in_round(task: int, round: RoundFacts, now: datetime) -> DueNotices:

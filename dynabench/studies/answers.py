@@ -1,4 +1,4 @@
-"""The studies' answers to the questions that `dynabench.campaigns` asks."""
+"""The studies' answers to the questions that `dynabench.campaigns` and `tasks` ask."""
 
 from django.urls import reverse
 
@@ -8,6 +8,14 @@ from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
 from dynabench.campaigns.ways.panels import Arrival
 from dynabench.studies.models import StudyArm, StudyDraw
 from dynabench.studies.selectors import list_panel_hashes
+from tasks import questions as task_questions
+from tasks.models import Task
+
+
+@task_questions.is_rehearsed.answer
+def is_rehearsed(task: Task) -> bool:
+    """Return whether the task is the copy of an arm, in which a study is tried out."""
+    return StudyArm.objects.filter(campaign__task=task.pk, study__pilot_of__isnull=False).exists()
 
 
 @questions.find_study_door.answer

@@ -23,6 +23,7 @@ from dynabench.studies.case_files import MAX_CASE_BYTES
 from dynabench.studies.draft_forms import OpenStudyForm
 from dynabench.studies.forms import StudyForm
 from dynabench.studies.models import Pilot, PlanSimulation, Study
+from dynabench.studies.pilot_selectors import ArmSummary, summarise_pilot
 from dynabench.studies.pilot_services import (
     MAX_PILOT_PEOPLE,
     PILOT_PEOPLE,
@@ -306,6 +307,26 @@ class PilotRequestSerializer(serializers.Serializer[Any]):
     people = serializers.IntegerField(min_value=1, max_value=MAX_PILOT_PEOPLE, default=PILOT_PEOPLE)
 
 
+class PilotArmSerializer(serializers.Serializer[ArmSummary]):
+    """What a pilot tells of one arm. Money is in the currency's smallest unit; null: unknown."""
+
+    name = serializers.CharField()
+    submitted = serializers.IntegerField(help_text="How many simulated people finished.")
+    examples = serializers.IntegerField()
+    judged = serializers.IntegerField(help_text="How many examples simulated judges decided.")
+    minutes = serializers.FloatField(allow_null=True, help_text="Per person, on average.")
+    time_limit = serializers.IntegerField(help_text="Minutes that people have.")
+    means = serializers.DictField(
+        child=serializers.FloatField(allow_null=True), help_text="By outcome; times in seconds."
+    )
+    currency = serializers.CharField()
+    cost = serializers.IntegerField(help_text="Of the simulated people, had they been paid.")
+    expected_cost = serializers.IntegerField(
+        allow_null=True, help_text="Of all people of the plan."
+    )
+    planned_people = serializers.IntegerField()
+
+
 class PilotSerializer(serializers.ModelSerializer[Pilot]):
     """A pilot of a study with simulated people. Its rows never count in the study."""
 
@@ -313,10 +334,17 @@ class PilotSerializer(serializers.ModelSerializer[Pilot]):
         source="rehearsal.task.code", default="", help_text="Of the copy that they take part in."
     )
     study = serializers.CharField(source="rehearsal.code", default="", help_text="The copy.")
+    arms = serializers.SerializerMethodField(help_text="Empty until it is done.")
 
     class Meta:
         model = Pilot
-        fields = ("state", "error", "progress", "people", "task", "study")
+        fields = ("state", "error", "progress", "message", "people", "task", "study", "arms")
+
+    @extend_schema_field(PilotArmSerializer(many=True))
+    def get_arms(self, pilot: Pilot) -> Any:
+        """Return what the pilot tells of each arm, once it is done."""
+        summaries = summarise_pilot(pilot) if pilot.state == Pilot.State.DONE else []
+        return [PilotArmSerializer(summary).data for summary in summaries]
 
 
 class StudyPilot(_StudyAPIView):

@@ -19,6 +19,8 @@ from dynabench.studies import services
 from dynabench.studies.draft_forms import OpenStudyForm
 from dynabench.studies.forms import StudyForm
 from dynabench.studies.models import Pilot, Study
+from dynabench.studies.pilot_copy_services import find_pilot_problem
+from dynabench.studies.pilot_selectors import summarise_pilot
 from dynabench.studies.pilot_services import delete_pilot, start_pilot
 from dynabench.studies.power_services import find_simulation, request_simulation
 from dynabench.studies.rules.starter import write_starter_plan
@@ -142,8 +144,12 @@ def _render_study(request: HttpRequest, own_study: Study, open_form: OpenStudyFo
     values["pilot"] = pilot = Pilot.objects.filter(study=own_study).first()
     # Whoever started a pilot owns its tasks, and others don't.
     rehearsal = pilot.rehearsal if pilot else None
-    if rehearsal and can_read_study(person, rehearsal):
+    if pilot and rehearsal and can_read_study(person, rehearsal):
         values["rehearsal"] = rehearsal
+        if pilot.state == Pilot.State.DONE:
+            values["pilot_arms"] = summarise_pilot(pilot)
+    if pilot is None:
+        values["pilot_problem"] = find_pilot_problem(own_study)
     # A draft has no arms yet, and nobody in them.
     if own_study.state != Study.State.DRAFT:
         report = build_study_report(own_study)

@@ -1,12 +1,9 @@
 """Pilots: a study played by simulated people in tasks of its own, and deleted without a trace."""
 
-import json
-import secrets
 from random import Random
-from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
@@ -14,50 +11,55 @@ from core.accounts.models import Annotator, User
 from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
-from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, LedgerRow, Payment, Place
+from dynabench.campaigns.models import Campaign, Place
 from dynabench.studies.models import Pilot, Study
-from dynabench.studies.rules.plan import StudyPlan
-from dynabench.studies.services import freeze_study, get_campaign_slug
-from dynabench.studies.setup_services import set_up_study
-from dynabench.studies.simulation_services import SimulatedPeople, play_people
+from dynabench.studies.pilot_copy_services import copy_study, find_pilot_problem
+from dynabench.studies.pilot_judge_services import judge_examples, needs_judges, select_judges
+from dynabench.studies.pilot_selectors import list_arm_campaigns
+from dynabench.studies.services import get_campaign_slug
+from dynabench.studies.simulation_services import (
+    ModelBusy,
+    SimulatedPeople,
+    play_people,
+)
 from evaluation.contract import ImpossibleJob, NotNow
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import do_job_work
-from tasks.config.loading import load_config
-from tasks.config.parsing import dump_yaml
+from tasks.contexts.media.services import delete_media
 from tasks.line_files import FileError
-from tasks.models import Context, Round, RoundTarget, TargetModel, Task
+from tasks.models import Round, RoundTarget, Task
 from tasks.permissions import check_owner
 from tasks.rounds.opening_services import request_round_state
 from tasks.rounds.target_triggers import lift_triggers
 from tasks.targets.endpoints.base import EndpointError
-from tasks.targets.services import ADDRESS_FIELDS
+from validation.models import Validation
 
 PILOT_PEOPLE = 5
 MAX_PILOT_PEOPLE = 20
-"""The arms of any plan have places for as many."""
+"""Each copied campaign has places for as many."""
 RIGHT_SHARE, MODEL_GAIN = 0.5, 0.2
 """How often simulated people are right, and what a model adds to it."""
+PLAY_SHARE = 0.8
+"""The share of the progress at which people have submitted, and judges begin."""
 
 
 @transaction.atomic
 def start_pilot(*, study: Study, actor: User, people: int = PILOT_PEOPLE) -> Pilot:
-    """Queue a pilot of a study with a setup, and return it. Locks the study.
+    """Queue a pilot of a study, and return it. Locks the study.
 
     Raises Refused, and Invalid if simulated people can't do what the study asks.
     """
     check_owner(actor, study.task)
     locked_study = Study.objects.select_for_update(of=("self",)).get(pk=study.pk)
-    plan = locked_study.plan
-    if plan.setup is None or load_config(dump_yaml(plan.setup.task)).verdict.type != "decide":
-        message = _("Simulated people can try only studies of decisions with a setup.")
-        raise Invalid(message, field="people")
+    for campaign in list_arm_campaigns(locked_study):
+        # Its texts and models are copied, so whoever starts a pilot owns them already.
+        check_owner(actor, campaign.task)
     if not 1 <= people <= MAX_PILOT_PEOPLE:
         message = _("Enter a number from 1 to %(most)d.") % {"most": MAX_PILOT_PEOPLE}
         raise Invalid(message, field="people")
-    if hasattr(locked_study, "pilot_of"):
-        raise Refused(_("This study is a pilot itself."), code="pilot")
+    if problem := find_pilot_problem(locked_study):
+        raise Invalid(problem, field="people")
     # The old one's tasks would stay behind without a row that names them.
     if Pilot.objects.filter(study=locked_study).exists():
         raise Refused(_("Delete the pilot first, then start another."), code="pilot")
@@ -73,88 +75,47 @@ def run_pilot(pilot: Pilot) -> None:
 
 
 def _play(pilot: Pilot, heartbeat: Heartbeat) -> None:
-    """Set the pilot's tasks up, let simulated people take part, and close everything.
+    """Copy the study, let simulated people take part and others judge, and close everything.
 
-    A killed pilot goes on with the people who are missing. Raises ImpossibleJob, NotNow, LeaseLost.
+    A killed pilot goes on where it was: each person has an id that follows from the pilot. Raises
+    ImpossibleJob, NotNow, LeaseLost.
     """
     actor = pilot.requested_by
     if actor is None:
         raise ImpossibleJob("Its owner's account was deleted.")
+    # What the pilot does now, so that a failure says at which step it came.
+    step = "Copying the study"
     try:
-        rehearsal = pilot.rehearsal or _set_up_rehearsal(pilot, actor)
+        rehearsal = pilot.rehearsal or _store_copy(pilot, actor)
+        step = "Asking the models"
+        heartbeat.begin_step(0, step)
         _open_rounds(rehearsal, actor)
         crowd = SimulatedPeople(RIGHT_SHARE, MODEL_GAIN, Random())
-        places = Place.objects.filter(campaign__study_arm__study=rehearsal)
-        submitted = places.filter(state__in=SUBMITTED_STATES)
-        arms = len(rehearsal.plan.arms) if rehearsal.plan.design == "within" else 1
-        finished = submitted.count() // arms
-        for number in play_people(rehearsal, pilot.people - finished, crowd):
-            heartbeat.begin_step((finished + number) / pilot.people, "")
+        names = [f"{rehearsal.code}-{number}" for number in range(1, pilot.people + 1)]
+        for person_step in play_people(rehearsal, names, crowd):
+            step = str(person_step)
+            heartbeat.begin_step(PLAY_SHARE * (person_step.person - 1) / pilot.people, step)
+        if needs_judges(pilot.study.plan, list_arm_campaigns(pilot.study)):
+            for step in judge_examples(rehearsal, crowd.random):
+                heartbeat.begin_step(PLAY_SHARE, step)
+    except ModelBusy as error:
+        raise NotNow(f"{step}: {error}") from None
     except EndpointError as error:
-        raise ImpossibleJob(f"A model gave no answer: {error.reason}.") from None
+        raise ImpossibleJob(f"{step}: a model gave no answer ({error.reason}).") from None
     except (Refused, FileError) as error:
-        raise ImpossibleJob(str(error)) from None
+        raise ImpossibleJob(f"{step}: {error}") from None
     _close(rehearsal)
     leases.finish_job(pilot)
 
 
 @transaction.atomic
-def _set_up_rehearsal(pilot: Pilot, actor: User) -> Study:
-    """Make the tasks, campaigns and the frozen plan of a pilot. Locks what `set_up_study` does.
-
-    Its tasks are as private and unapproved as any new one.
-    """
-    plan = pilot.study.plan
-    text = _write_rehearsal_plan(plan)
-    first_task = Task.objects.get(code=get_campaign_slug(plan, plan.arms[0]))
-    rehearsal = set_up_study(
-        plan_text=text,
-        cases=_write_cases(first_task),
-        file_name="cases.jsonl",
-        actor=actor,
-        is_pilot=True,
-    )
-    _copy_secrets(plan, rehearsal.plan)
-    freeze_study(study=rehearsal, actor=actor)
-    # Without the checks of a campaign that recruits: nobody but simulated people can come.
-    arms = rehearsal.arms.values("campaign")
-    Campaign.objects.filter(pk__in=arms).update(state=Campaign.State.OPEN, opened_at=timezone.now())
+def _store_copy(pilot: Pilot, actor: User) -> Study:
+    """Copy the study of a pilot, and note the copy. Locks what `copy_study` does."""
+    # In one transaction, so that a kill leaves no copy that no pilot names.
+    rehearsal = copy_study(study=pilot.study, actor=actor, places=MAX_PILOT_PEOPLE)
     Pilot.objects.filter(pk=pilot.pk).update(rehearsal=rehearsal)
     pilot.rehearsal = rehearsal
-    rehearsal.refresh_from_db()
     return rehearsal
-
-
-def _write_rehearsal_plan(plan: StudyPlan) -> str:
-    """Return the plan of a pilot in YAML: another code, no pay, and names that say what it is."""
-    assert plan.setup is not None
-    data: dict[str, Any] = plan.model_dump(mode="json", exclude_none=True)
-    data["study"] = f"pilot-{secrets.token_hex(4)}"
-    data["title"] = f"Pilot: {plan.title}"
-    data["setup"]["task"]["name"] = f"Pilot: {plan.setup.task['name']}"[:100]
-    # Simulated people come by ids, as those of a panel, and nobody pays them.
-    data["setup"]["campaign"] |= {"way": "link", "pay_task": 0}
-    return dump_yaml(data)
-
-
-def _write_cases(task: Task) -> bytes:
-    """Return the cases of a study's task as a file."""
-    lines = []
-    for context in Context.objects.filter(round__task=task, is_retired=False).order_by("pk"):
-        tag = {"tag": context.tag} if context.tag else {}
-        lines.append(json.dumps({**context.fields, **tag, "metadata": context.metadata}))
-    return "\n".join(lines).encode()
-
-
-def _copy_secrets(plan: StudyPlan, pilot_plan: StudyPlan) -> None:
-    """Give the models of a pilot the encrypted secrets of the study's models."""
-    for arm, pilot_arm in zip(plan.arms, pilot_plan.arms, strict=True):
-        target = TargetModel.objects.filter(task__code=get_campaign_slug(plan, arm)).first()
-        copies = TargetModel.objects.filter(task__code=get_campaign_slug(pilot_plan, pilot_arm))
-        # Only to the address that the secret was given for.
-        if target:
-            address = {name: getattr(target, name) for name in ADDRESS_FIELDS}
-            copies.filter(**address).update(sealed_secret=target.sealed_secret)
 
 
 def _open_rounds(rehearsal: Study, actor: User) -> None:
@@ -199,18 +160,20 @@ def _delete_rehearsal(rehearsal: Study) -> None:
     tasks = list(Task.objects.filter(campaigns__study_arm__study=rehearsal))
     places = Place.objects.filter(campaign__task__in=tasks)
     people = list(Annotator.objects.filter(places__in=places).distinct())
-    users = [person.user_id for person in people if person.user_id]
+    users = [person.user_id for person in people if person.user_id] + select_judges(rehearsal)
     # Draws and arms first, as an arm protects its campaign.
     rehearsal.delete()
-    LedgerRow.objects.filter(place__in=places).delete()
-    Payment.objects.filter(place__in=places).delete()
+    # Without pay there are no rows of the ledger, which would have to stay.
     places.delete()
+    # Votes first, which protect their example.
+    Validation.objects.filter(example__round__task__in=tasks).delete()
     Example.objects.filter(round__task__in=tasks).delete()
     # The models of a round that has opened stay as they are, unless the round goes, too.
     with lift_triggers(Round.objects.filter(task__in=tasks)):
         RoundTarget.objects.filter(round__task__in=tasks).delete()
     for task in tasks:
+        delete_media(task.media.all())
         task.delete()
-    # They exist for this pilot only: each has an id of its own.
-    Annotator.objects.filter(pk__in=[person.pk for person in people]).delete()
+    # They exist for this pilot only: each has an id or an address of its own.
+    Annotator.objects.filter(Q(pk__in=[p.pk for p in people]) | Q(user__in=users)).delete()
     User.objects.filter(pk__in=users).delete()

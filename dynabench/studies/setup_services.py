@@ -39,14 +39,12 @@ def set_up_study(
     file_name: str,
     actor: User,
     is_approved: bool = False,
-    is_pilot: bool = False,
 ) -> Study:
     """Make the tasks, rounds, models, campaigns and the draft of a plan with `setup`.
 
     cases: the file of contexts, with a key in their metadata. is_approved: whether an administrator
-    has allowed the tasks. is_pilot: whether only simulated people take part, so that the limit on
-    unopened tasks does not apply. Makes all or nothing. Locks the actor and each task. Raises
-    Refused, Invalid, FileError.
+    has allowed the tasks. Makes all or nothing. Locks the actor and each task. Raises Refused,
+    Invalid, FileError.
     """
     plan = parse_site_plan(plan_text)
     if plan.setup is None:
@@ -54,7 +52,7 @@ def set_up_study(
     summary: Summary | None = None
     for arm in plan.arms:
         # The tasks of a study count once, by its first one.
-        is_counted = arm == plan.arms[0] and not is_pilot
+        is_counted = arm == plan.arms[0]
         task = _make_arm_task(plan, arm, actor, is_approved=is_approved, is_counted=is_counted)
         # The same cases in all arms, so the file is read once.
         summary = summary or _read_cases(cases, file_name, task, plan)

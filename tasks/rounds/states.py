@@ -15,12 +15,8 @@ from tasks.budgets import find_reached_limit
 from tasks.contexts.files import hash_context
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel
-from tasks.questions import find_writers, get_used_budget
-from tasks.rounds.loop import (
-    RoundError,
-    check_unchanged,
-    list_targets_in_loop,
-)
+from tasks.questions import find_writers, get_used_budget, is_rehearsed
+from tasks.rounds.loop import RoundError, check_unchanged, list_targets_in_loop
 from tasks.selectors import count_late_writers, find_grace_end
 from tasks.targets.ask_before_opening import SilentTargets, ask_targets
 from tasks.targets.sample_judges import find_sample_judge
@@ -115,6 +111,9 @@ def _change_state(
     """
     locked_round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     _check_step(locked_round, state)
+    # A closed round becomes a test set, and a released one a dataset.
+    if state in Round.FINISHED_STATES and is_rehearsed(locked_round.task):
+        raise RoundError(_("Only simulated people wrote here. Delete the pilot instead."))
     # The round was waiting for its targets, and somebody cancelled that, or began it again.
     if waiting_since not in (None, locked_round.opening_since):
         raise RoundError(_("Opening the round was cancelled."))

@@ -6,6 +6,7 @@ import pytest
 from allauth.account.models import EmailAddress
 from rest_framework.test import APIClient
 
+from dynabench.campaigns.models import Campaign
 from dynabench.studies import power_services, services
 from dynabench.studies.models import Study
 from tasks.models import TaskMember
@@ -163,9 +164,12 @@ def test_a_wrong_case_or_plan_makes_nothing(settings, old, new, field):
     assert call_as(owner).post("/api/v1/studies/", body, format="json").status_code in (403, 422)
 
 
-def test_a_study_without_setup_has_no_pilot(frozen):
+def test_a_study_without_setup_has_a_pilot_and_opens_by_its_campaigns(frozen):
     study, owner = frozen
     api = call_as(owner)
+    assert api.post(f"{ADDRESS}{study.code}/pilot/", {}, format="json").status_code == 202
+    Campaign.objects.filter(slug="arm-alone").update(kind="judge")
+    assert api.delete(f"{ADDRESS}{study.code}/pilot/").status_code == 204
     assert api.post(f"{ADDRESS}{study.code}/pilot/", {}, format="json").status_code == 422
     assert api.post(
         f"{ADDRESS}{study.code}/open/", {"ethics_name": "Dr Ito"}, format="json"

@@ -157,11 +157,12 @@ def test_a_killed_pilot_goes_on_with_the_people_who_are_missing(owner, monkeypat
     client.post(f"{url}pilot/", {"do": "start"})
     real = pilot_services.play_people
 
-    def play_two(study, people, crowd):
-        for number in real(study, people, crowd):
-            yield number
-            if number == 2:
+    def play_two(study, names, crowd):
+        for step in real(study, names, crowd):
+            # In the middle of the third person.
+            if (step.person, step.example) == (3, 2):
                 raise ConnectionError
+            yield step
 
     monkeypatch.setattr(pilot_services, "play_people", play_two)
     work_off()
@@ -170,7 +171,9 @@ def test_a_killed_pilot_goes_on_with_the_people_who_are_missing(owner, monkeypat
     Pilot.objects.update(not_before=None)
     work_off()
     assert Pilot.objects.get().state == "done"
-    assert Place.objects.filter(state="submitted").count() == 5
+    assert set(Place.objects.values_list("state")) == {("submitted",)}
+    assert (Place.objects.count(), StudyDraw.objects.count()) == (5, 5)
+    assert Example.objects.count() == 10
     assert Study.objects.filter(pilot_of__isnull=False).count() == 1
 
 

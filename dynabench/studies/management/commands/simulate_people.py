@@ -1,5 +1,6 @@
 """Let simulated people take part in a frozen study on this site, to try it out."""
 
+import secrets
 from argparse import ArgumentParser
 from random import Random
 from typing import Any
@@ -8,16 +9,22 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.errors import Refused
 from dynabench.studies.models import Study
-from dynabench.studies.simulation_services import SimulatedPeople, check_may_simulate, play_people
+from dynabench.studies.simulation_services import (
+    ModelBusy,
+    SimulatedPeople,
+    check_may_simulate,
+    play_people,
+)
+from tasks.targets.endpoints.base import EndpointError
 
 MAX_PEOPLE = 20_000
 
 
 class Command(BaseCommand):
     help = (
-        "Let simulated people take part in a study of decisions: they are drawn, agree, talk to "
-        "their arm's model, decide, answer the questions and submit. For a pilot: what they do "
-        "counts like people's work."
+        "Let simulated people take part in a study: they are drawn, agree, talk to their arm's "
+        "model, write or decide, answer the questions and submit. To try it out: what they do "
+        "counts like people's work, unlike that of a pilot."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -42,9 +49,14 @@ class Command(BaseCommand):
         finished = 0
         try:
             check_may_simulate(study)
-            for finished in play_people(study, options["people"], crowd):
-                if finished % 50 == 0:
-                    self.stdout.write(f"{finished} people")
-        except Refused as error:
+            # Not from the seed: a second run with it meets other people.
+            names = [secrets.token_hex(8) for _ in range(options["people"])]
+            for step in play_people(study, names, crowd):
+                if step.person - 1 > finished:
+                    finished = step.person - 1
+                    if finished % 50 == 0:
+                        self.stdout.write(f"{finished} people")
+            finished = options["people"]
+        except (Refused, EndpointError, ModelBusy) as error:
             raise CommandError(f"after {finished} people: {error}") from None
         self.stdout.write(f"{finished} simulated people took part in {study.code}.")
