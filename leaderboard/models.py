@@ -177,6 +177,11 @@ class Comparison(models.Model):
         db_default=1.0,
         help_text="Below 1: one of the pairs of a ranking, which depend on one another.",
     )
+    draw_weight = models.FloatField(
+        default=1.0,
+        db_default=1.0,
+        help_text="Not 1: the pair was drawn with an unequal chance, which this makes up for.",
+    )
     style = models.JSONField(
         null=True,
         help_text=("Length, headings, lists and bold of a battle's answers, as [left, right]."),
@@ -261,7 +266,13 @@ class Battle(models.Model):
     right = models.ForeignKey(Contestant, on_delete=models.PROTECT, null=True, related_name="+")
     gold = models.ForeignKey(GoldPair, on_delete=models.CASCADE, null=True, related_name="battles")
     good = models.CharField(max_length=5, blank=True)
-    chance = models.FloatField(null=True, help_text="Probability of drawing this pair.")
+    chance = models.FloatField(
+        null=True,
+        help_text="Probability of drawing this pair, or the mean of the shown pairs.",
+    )
+    pair_count = models.PositiveIntegerField(
+        null=True, help_text="Number of pairs that could be drawn. null: not known, so unweighted."
+    )
     began_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(
         null=True, help_text=("When the battle ended, with or without a vote.")

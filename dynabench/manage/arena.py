@@ -26,6 +26,8 @@ from leaderboard.arena.battles import owner_services as services
 from leaderboard.arena.battles.forms import MAX_PROMPT_CHARS
 from leaderboard.arena.battles.selectors import count_arena
 from leaderboard.arena.battles.voters import list_voters
+from leaderboard.arena.board import find_cached_table
+from leaderboard.arena.vote_plan import plan_votes
 from leaderboard.models import Battle, Turn
 from tasks.access import find_task
 from tasks.models import TargetModel, Task
@@ -136,8 +138,11 @@ def _show_models(
     chat_form: ChatModelForm | None = None,
     model_form: ArenaModelForm | None = None,
 ) -> HttpResponse:
+    # Read only if the leaderboard has computed it: this page ranks nothing.
+    table = find_cached_table(task)
     values = {
         "task": task,
+        "vote_plan": plan_votes(table) if table else None,
         "may": can_edit(request.user, task),
         "targets": task.targets.select_related("contestant"),
         "other_uses": sum_uses_outside(task),

@@ -60,6 +60,13 @@ class ArenaTable(Shape):
     models = ArenaModel(many=True)
     battles = serializers.IntegerField(help_text="Comparisons.")
     voters = serializers.IntegerField()
+    weighted_battles = serializers.IntegerField(
+        required=False,  # older snapshots lack it
+        help_text=(
+            "Battles whose models were drawn with unequal chances, weighted back to equal ones. "
+            "Other comparisons count as they are."
+        ),
+    )
     is_bounded = serializers.BooleanField(
         help_text=(
             "Some models won or lost every battle, so a half win and a half loss were added to "

@@ -84,6 +84,7 @@ def _compute_table(task: Task) -> Table:
             "models": [],
             "battles": 0,
             "voters": 0,
+            "weighted_battles": 0,
             "is_bounded": False,
             "unconnected": [],
             "wins": [],
@@ -96,6 +97,7 @@ def _compute_table(task: Task) -> Table:
         shares.append([None if isnan(share) else share for share in row])
     return {
         **report.as_json,
+        "weighted_battles": report.weighted_battles,
         "is_bounded": report.is_bounded,
         "unconnected": report.unconnected,
         "wins": shares,

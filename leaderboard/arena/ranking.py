@@ -39,7 +39,8 @@ class Votes(NamedTuple):
     """Arrays with one entry per comparison.
 
     left, right: the indices of the models. outcome: which of them won, or a tie. voter: any number
-    that identifies the voter. weight: how much each comparison counts; None: 1 each.
+    that identifies the voter. weight: how much each comparison counts; None: 1 each. draw_weight:
+    a further factor, for pairs that were drawn with unequal chances; None: 1 each.
     """
 
     left: PositionArray
@@ -47,6 +48,13 @@ class Votes(NamedTuple):
     outcome: PositionArray  # LEFT, RIGHT or TIE
     voter: PositionArray
     weight: Floats | None = None
+    draw_weight: Floats | None = None
+
+    @property
+    def full_weight(self) -> Floats:
+        """Return the product of both weights of each comparison."""
+        weight = np.ones(len(self.left)) if self.weight is None else self.weight
+        return weight if self.draw_weight is None else weight * self.draw_weight
 
 
 Interval = tuple[float | None, float | None, float | None]
@@ -292,7 +300,7 @@ def rank_models(
     group = find_largest_group(count, votes)
     is_kept = np.isin(votes.left, group)
     left, right, outcome, voter = (column[is_kept] for column in votes[:4])
-    weight = np.ones(len(left)) if votes.weight is None else votes.weight[is_kept]
+    weight = votes.full_weight[is_kept]
     first, second = np.searchsorted(group, left), np.searchsorted(group, right)
 
     # 2. Count the outcomes by pair; with style, each comparison is a pair of its own.

@@ -26,12 +26,14 @@ from leaderboard.models import Comparison
 from tasks.models import Task
 
 SEED = 0
+WEIGHT_TOLERANCE = 1e-9
+"""Equal chances give the weight 1 up to rounding."""
 STYLE_DRAWS = 200
 """Draws of the bootstrap with covariates, whose fits take longer."""
 OUTCOME_CODES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
-VoteRow = tuple[int, int, str, int, float]
-"""The ids of the left and the right model, the winner (see OUTCOME_CODES), the voter's id, and the
-weight of the vote."""
+VoteRow = tuple[int, int, str, int, float, float]
+"""The ids of the left and the right model, the winner (see OUTCOME_CODES), the voter's id, and both
+weights of the vote (see Votes)."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Report:
     is_bounded: bool
     wins: NDArray[np.floating[Any]]
     pair_battles: NDArray[np.intp]  # battles of each pair of models
+    weighted_battles: int  # battles that count more or less than one, because of their chance
     style: tuple[Interval, ...] = ()
     """The effects of the covariates; empty if they are not held constant."""
 
@@ -98,6 +101,9 @@ class Report:
 
 def compute_report(task: Task, *, draws: int = DRAW_COUNT) -> Report:
     """Return the ranking of an arena's models.
+
+    Pairs that were drawn more often than others count less, so that the strengths are those of
+    pairs drawn with equal chances.
 
     Raises Refused if the task is not an arena or has no comparisons.
     """
@@ -153,7 +159,7 @@ def read_votes(
     leave out imported votes.
     """
     rows = _select_comparisons(task, only_battles)
-    columns = ("left_id", "right_id", "winner", "voter_id", "weight")
+    columns = ("left_id", "right_id", "winner", "voter_id", "weight", "draw_weight")
     return build_votes(rows.values_list(*columns), extra_ids)
 
 
@@ -164,13 +170,14 @@ def build_votes(
 
     extra_ids: ids of models to include even if no row has them.
     """
-    left_ids, right_ids, outcome, voter, weights = [], [], [], [], []
-    for left_id, right_id, winner, voter_id, weight in rows:
+    left_ids, right_ids, outcome, voter, weights, draw_weights = [], [], [], [], [], []
+    for left_id, right_id, winner, voter_id, weight, draw_weight in rows:
         left_ids.append(left_id)
         right_ids.append(right_id)
         outcome.append(OUTCOME_CODES[winner])
         voter.append(voter_id)
         weights.append(weight)
+        draw_weights.append(draw_weight)
     size = len(left_ids)
     # One call numbers both sides the same way; `extra_ids` come last and are removed below.
     model_ids, indices = np.unique(
@@ -182,6 +189,7 @@ def build_votes(
         outcome=np.array(outcome, dtype=np.intp),
         voter=np.array(voter, dtype=np.intp),
         weight=np.array(weights, dtype=float),
+        draw_weight=np.array(draw_weights, dtype=float),
     )
     return model_ids, votes
 
@@ -192,16 +200,13 @@ def _build_report(
     """Rank the named models and count their battles."""
     count = len(names)
     ranking = rank_models(count, votes, style=style, seed=SEED, draws=draws)
-    # A matrix of counts per outcome; wins, ties and shares are sums of these.
-    outcome_counts = np.zeros((3, count, count))  # outcomes × left models × right models
-    np.add.at(outcome_counts, (votes.outcome, votes.left, votes.right), 1)
-    # A pair was shown in both orders, so a table and its transpose are about the same pair.
-    ties = outcome_counts[TIE] + outcome_counts[TIE].T
-    wins = outcome_counts[LEFT] + outcome_counts[RIGHT].T
-    battle_counts = wins + wins.T + ties
+    draw_weight = np.ones(len(votes.left)) if votes.draw_weight is None else votes.draw_weight
+    wins, ties, battle_counts = _sum_outcomes(count, votes, np.ones(len(votes.left)))
+    # A pair's chance changes with time, so its battles do not all count the same.
+    weighted_wins, weighted_ties, weighted_counts = _sum_outcomes(count, votes, draw_weight)
     shares = np.divide(
-        wins + ties / 2,
-        battle_counts,
+        weighted_wins + weighted_ties / 2,
+        weighted_counts,
         out=np.full_like(battle_counts, np.nan),
         where=battle_counts > 0,
     )
@@ -227,5 +232,16 @@ def _build_report(
         is_bounded=ranking.is_bounded,
         wins=shares[np.ix_(order, order)],
         pair_battles=battle_counts[np.ix_(order, order)].astype(int),
+        weighted_battles=int((np.abs(draw_weight - 1) > WEIGHT_TOLERANCE).sum()),
         style=ranking.style,
     )
+
+
+def _sum_outcomes(count: int, votes: Votes, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return matrices of the weights of a model's wins, ties and comparisons with each other."""
+    outcome_sums = np.zeros((3, count, count))  # outcomes × left models × right models
+    np.add.at(outcome_sums, (votes.outcome, votes.left, votes.right), weight)
+    # A pair was shown in both orders, so a table and its transpose are about the same pair.
+    ties = outcome_sums[TIE] + outcome_sums[TIE].T
+    wins = outcome_sums[LEFT] + outcome_sums[RIGHT].T
+    return wins, ties, wins + wins.T + ties

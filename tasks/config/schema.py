@@ -232,6 +232,8 @@ class Battles(ConfigPart):
     """The maximum number of answers on one screen. With more than two, people rank them."""
     gold: float = Field(default=0.1, ge=0, le=0.5)
     """The share of conversations that are gold pairs, until the person has seen all of them."""
+    pairs: Literal["informative", "uniform"] = "informative"
+    """Whether pairs about which a vote tells most are drawn more often. Votes are weighted back."""
 
 
 class Programs(ConfigPart):

@@ -46,7 +46,7 @@ SHOWN_KEYS: Mapping[str, Sequence[str]] = {
         "marked_is_wrong",
     ),
     "support": ("prompt_field", "minimal_edit", "examples", "suggestions"),
-    "battles": (),
+    "battles": ("pairs",),
 }
 """The inner keys that the steps show, for keys that they do not show completely."""
 CONFIG_KEYS = tuple(TaskConfig.__dataclass_fields__)

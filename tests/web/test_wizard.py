@@ -298,7 +298,11 @@ def test_an_arena_has_fewer_steps(as_ada):
     steps = Steps(as_ada)
     found = [steps.get(f"{step}/").status_code for step in ("goal", "fields", "words", "limits")]
     assert found == [200, 404, 200, 404]
-    steps.post("goal/", name="Chat", summary="Talk.")
+    assert steps.post("goal/", name="Chat", pairs="all").status_code == 422
+    steps.post("goal/", name="Chat", summary="Talk.", pairs="uniform")
+    assert load_config(steps.text).battles.pairs == "uniform"
+    steps.post("goal/", name="Chat", summary="Talk.", pairs="informative")
+    assert "battles" not in parse_data(steps.text), "the default is left out"
     assert steps.post("finish/", name="Chat", code="chat").url == "/own/chat/"
 
 

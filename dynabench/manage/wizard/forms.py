@@ -66,6 +66,7 @@ class GoalForm(StepForm):
         "goal_field": ("goal", "field"),
         "summary": ("summary",),
         "language": ("language",),
+        "pairs": ("battles", "pairs"),
     }
     name = forms.CharField(label=gettext_lazy("Name"), max_length=100)
     goal_text = forms.CharField(
@@ -98,11 +99,21 @@ class GoalForm(StepForm):
         error_messages={"invalid": gettext_lazy("Enter a language tag, for example en or pt-BR.")},
     )
 
+    pairs = forms.ChoiceField(
+        choices=[
+            ("informative", gettext_lazy("Where a vote tells most, weighted back")),
+            ("uniform", gettext_lazy("All pairs alike")),
+        ],
+        label=gettext_lazy("Pairs of models"),
+        help_text=gettext_lazy("How we choose the two models of a battle."),
+    )
+
     def adapt_fields(self, data: Data) -> None:
         # Voters are given no goal.
         if data.get("kind") == "arena":
             del self.fields["goal_text"], self.fields["goal_field"]
         else:
+            del self.fields["pairs"]
             label_fields = list_field_names(data, "input", "multiclass")
             self.set_choices("goal_field", label_fields)
             if not label_fields:

@@ -10,11 +10,12 @@ from django.utils.translation import gettext_lazy
 from core.text.words import compose
 from tasks.config.components import ConfigPart
 from tasks.config.judging import ValidationPolicy, Votes
-from tasks.config.schema import Limits, Programs, Support
+from tasks.config.schema import Battles, Limits, Programs, Support
 from tasks.making.outline import Data, complete_data, get_value, set_value
 
 Path = tuple[str, ...]
 CONFIG_PARTS: Mapping[Path, type[ConfigPart]] = {
+    ("battles",): Battles,
     ("limits",): Limits,
     ("programs",): Programs,
     ("support",): Support,

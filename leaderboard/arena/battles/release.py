@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaluation.models import PseudonymKey
+from leaderboard.arena.battles.weights import compute_draw_weight
 from leaderboard.models import Battle, Reply, Turn
 from tasks.models import Task
 
@@ -51,6 +52,9 @@ def _build_row(battle: Battle, with_setup: bool) -> Mapping[str, Any]:
         "day": battle.began_at.date().isoformat(),
         **models,
         "names_itself": battle.names_itself,
+        "chance": battle.chance,
+        "pair_count": battle.pair_count,
+        "draw_weight": compute_draw_weight(battle.chance, battle.pair_count),
         "consent_version": battle.consent_version,
         "turns": [build_turn(turn, with_setup) for turn in _select_finished_turns(battle)],
     }

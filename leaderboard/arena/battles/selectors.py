@@ -2,12 +2,13 @@
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 from django.conf import settings
+from django.core.cache import cache
 from django.db.models import Count, Prefetch, Q, QuerySet, Value
 from django.utils.translation import gettext as _
 
@@ -16,27 +17,34 @@ from core.accounts.counting import build_quota_name
 from core.accounts.models import Annotator, SpentQuota
 from core.data.adaptive_cache import read_or_count_many
 from core.days import get_midnight, get_today
+from leaderboard.arena.battles.weights import compute_shown_chance
 from leaderboard.arena.board import LARGE_COMPARISONS
 from leaderboard.models import SIDES, Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
+from tasks.targets.circuit_breaker.breaker import find_open_breakers
 from tasks.targets.spending_services import find_spent_targets
 from validation.consensus.sampling import draw_number
 
 BATTLES_LABEL = "battles"
 CONSENT_VERSION = 1
 """The version of the question about publication; after a change everybody is asked again."""
+PairChances = Mapping[frozenset[int], float]
+"""The probability of drawing each pair of contestants, by the ids of both."""
 _random = random.SystemRandom()
 
 
 class DrawnPair(NamedTuple):
-    """A pair of contestants by id, left and right, with the probability of drawing the pair.
+    """The contestants of a new battle by id, with what its weight depends on.
 
-    others: the contestants on further sides, in a battle with more than two answers.
+    chance: the probability of drawing the pair, or with more than two answers the mean probability
+    of the shown pairs. pair_count: the number of pairs that could be drawn. others: the contestants
+    on further sides.
     """
 
     left: int
     right: int
     chance: float
+    pair_count: int
     others: tuple[int, ...] = ()
 
 
@@ -150,23 +158,41 @@ def draw_pair(task: Task) -> DrawnPair:
         raise NoContext(_("The models have reached their request limit. Come back later."))
     if len(live_ids) < 2:
         raise NoContext(_("This arena needs two working models. Come back later."))
-    pairs = _find_chances(task, live_ids)
-    (pair,) = _random.choices(pairs, weights=[each.chance for each in pairs])
-    other_ids = [pk for pk in live_ids if pk not in (pair.left, pair.right)]
+    live_ids = _leave_out_failing(contestants, live_ids)
+    chances = _find_chances(task, live_ids)
+    (pair,) = _random.choices(list(chances), weights=list(chances.values()))
+    other_ids = [pk for pk in live_ids if pk not in pair]
     extra_count = min(task.config.battles.answers - len(SIDES), len(other_ids))
-    drawn_ids = [pair.left, pair.right, *_random.sample(other_ids, extra_count)]
+    drawn_ids = [*pair, *_random.sample(other_ids, extra_count)]
     # Random sides, because a voter's preference for one side would favour a model.
     _random.shuffle(drawn_ids)
     left, right, *others = drawn_ids
-    return DrawnPair(left, right, pair.chance, tuple(others))
+    chance = compute_shown_chance(chances, drawn_ids)
+    return DrawnPair(left, right, chance, len(chances), tuple(others))
 
 
-def _find_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
-    """Return the pairs of live models with their probabilities, which may be cached ones.
+def _leave_out_failing(contestants: Sequence[Contestant], live_ids: list[int]) -> list[int]:
+    """Return the ids without those of models that keep failing, if at least two are left.
 
-    In a large arena a thread computes the probabilities; until it has finished, all pairs have the
-    same probability.
+    With fewer, all stay: the writer can then send the message again. One read of the cache.
     """
+    target_keys = {each.pk: str(each.target_id) for each in contestants if each.pk in live_ids}
+    failing_keys = find_open_breakers(cache, list(target_keys.values()))
+    working_ids = [pk for pk in live_ids if target_keys[pk] not in failing_keys]
+    return working_ids if len(working_ids) >= len(SIDES) else live_ids
+
+
+def _find_chances(task: Task, live_ids: Sequence[int]) -> PairChances:
+    """Return the probability of each pair of live models, which may be a cached one.
+
+    It is exact in any case, because it is the one that the draw uses, of the pairs that can be
+    drawn now. In a large arena a thread computes the probabilities; until it has finished, and if
+    the owners want it, all pairs have the same probability.
+    """
+    pairs = [frozenset(pair) for pair in combinations(live_ids, 2)]
+    equal_chances = dict.fromkeys(pairs, 1 / len(pairs))
+    if task.config.battles.pairs == "uniform":
+        return equal_chances
     # A different set of live models has different probabilities.
     digest = hashlib.sha256(repr(live_ids).encode()).hexdigest()[:16]
     key = f"arena-pairs:{task.pk}:{digest}"
@@ -175,14 +201,11 @@ def _find_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
         lambda keys: {key: _compute_chances(task, live_ids)},
         lambda keys: task.comparisons.all()[: LARGE_COMPARISONS + 1].count() > LARGE_COMPARISONS,
     ).get(key)
-    if cached_chances:
-        pairs: Sequence[DrawnPair] = cached_chances.numbers
-        return pairs
-    id_pairs = list(combinations(live_ids, 2))
-    return [DrawnPair(left, right, 1 / len(id_pairs)) for left, right in id_pairs]
+    chances: PairChances = cached_chances.numbers if cached_chances else equal_chances
+    return chances
 
 
-def _compute_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]:
+def _compute_chances(task: Task, live_ids: Sequence[int]) -> PairChances:
     """Compute the probabilities of all pairs.
 
     Imports numpy late, so that a web process loads it only when a pair is drawn.
@@ -196,10 +219,10 @@ def _compute_chances(task: Task, live_ids: Sequence[int]) -> Sequence[DrawnPair]
     pairs, chances = compute_pair_chances(
         len(model_ids), votes, np.searchsorted(model_ids, live_ids)
     )
-    drawn_pairs = []
-    for (left, right), rng in zip(pairs, chances, strict=True):
-        drawn_pairs.append(DrawnPair(int(model_ids[left]), int(model_ids[right]), float(rng)))
-    return drawn_pairs
+    chance_by_pair = {}
+    for pair, chance in zip(model_ids[pairs].tolist(), chances.tolist(), strict=True):
+        chance_by_pair[frozenset(pair)] = chance
+    return chance_by_pair
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from leaderboard.arena.battles.selectors import (
     find_open_battle,
 )
 from leaderboard.arena.battles.turn_services import check_battle_cap
+from leaderboard.arena.battles.weights import compute_draw_weight
 from leaderboard.arena.style import measure_style
 from leaderboard.models import (
     RANKED,
@@ -196,6 +197,7 @@ def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
 def _store_comparisons(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
     """Store a vote as a comparison, or as one for each pair, with the style of both answers."""
     styles = {side: measure_style(texts) for side, texts in answers.items()}
+    draw_weight = compute_draw_weight(battle.chance, battle.pair_count)
     rows = []
     for vote in list_pair_votes(battle.winner, battle.ranking):
         left_style, right_style = styles[vote.first], styles[vote.second]
@@ -209,6 +211,7 @@ def _store_comparisons(battle: Battle, answers: Mapping[str, Sequence[str]]) -> 
             right=battle.get_contestant(vote.second),
             winner=vote.winner,
             weight=vote.weight,
+            draw_weight=draw_weight,
             style={name: [left_style[name], right_style[name]] for name in left_style},
         )
         rows.append(row)

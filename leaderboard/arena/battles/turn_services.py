@@ -124,7 +124,9 @@ def _begin_battle(voter: Annotator, task: Task, drawn_pair: DrawnPair) -> Battle
         task=task,
         left_id=drawn_pair.left,
         right_id=drawn_pair.right,
+        # Before any answer is shown, so that nothing that happens later can change the weight.
         chance=drawn_pair.chance,
+        pair_count=drawn_pair.pair_count,
     )
     extra_sides = []
     for side, contestant_id in zip(EXTRA_SIDES, drawn_pair.others, strict=False):

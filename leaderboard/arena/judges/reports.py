@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from leaderboard.arena.battles.breaking import list_pair_votes
+from leaderboard.arena.battles.weights import compute_draw_weight
 from leaderboard.arena.judges.selectors import Orders, find_battles_to_judge
 from leaderboard.arena.judges.verdicts import JudgedPair, JudgeMeasures, Vote, measure_judge
 from leaderboard.arena.report import Report, VoteRow, rank_rows
@@ -32,6 +33,8 @@ def build_report(judge: ArenaJudge, orders: Mapping[tuple[int, str], Orders]) ->
         if any(len(pair_choices) < 2 for pair_choices in choices.values()):
             waiting_count += 1
             continue
+        # Drawn as people's ranking weights them, so that both rankings have one target.
+        draw_weight = compute_draw_weight(battle.chance, battle.pair_count)
         for vote in votes:
             by_person: Vote = "tie"
             if vote.winner in ("left", "right"):
@@ -39,10 +42,11 @@ def build_report(judge: ArenaJudge, orders: Mapping[tuple[int, str], Orders]) ->
             shown, swapped = choices[vote.pair][False], choices[vote.pair][True]
             judged_pair = JudgedPair(battle.pk, voter, by_person, shown, swapped)
             judged_pairs.append(judged_pair)
+            weights = vote.weight, draw_weight
             first, second = (battle.get_contestant_id(side) for side in (vote.first, vote.second))
             # Clustered by the voter: one person's prompts are alike, whoever judges the answers.
-            judge_rows.append((first, second, judged_pair.winner, voter, vote.weight))
-            people_rows.append((first, second, by_person, voter, vote.weight))
+            judge_rows.append((first, second, judged_pair.winner, voter, *weights))
+            people_rows.append((first, second, by_person, voter, *weights))
     report: dict[str, Any] = _describe_measures(measure_judge(judged_pairs))
     report["waiting"] = waiting_count
     report["ranking"] = _describe_ranking(judge, judge_rows)
