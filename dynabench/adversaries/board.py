@@ -115,7 +115,7 @@ def build_board(task: Task) -> list[BoardRow]:
         counts[find_code(author, is_program, arm, suggestion, codes)] += number
     # A program may first measure a text and then offer it, so all of its tries count. Of a
     # conversation only the first turn counts, because people's conversations are one try, too.
-    program_kinds = [kind.name for kind in list_kinds() if kind.is_program]
+    program_kinds = [kind.name for kind in list_kinds() if kind.is_program or kind.is_container]
     could_be_offered = Q(is_offered=True) | Q(adversary__kind__in=program_kinds)
     tries = dict(
         AdversaryTry.objects.filter(

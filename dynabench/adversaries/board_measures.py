@@ -13,6 +13,8 @@ MAX_COMPARED_TEXTS = 500
 """The maximum number of catches that are compared for novelty, the latest ones."""
 MIN_WORD_CHARS = 4
 """Shorter words say little of what a text is about."""
+MIN_NOVEL_TEXTS = 10
+"""Of fewer texts the interval says too little: two have the same novelty, whatever they are."""
 PASS_TRIES = 10
 """The number of tries for which the chance of a catch is shown."""
 
@@ -59,17 +61,19 @@ def compute_pass_chance(tries: int, catches: int, k: int = PASS_TRIES) -> Measur
 
 
 def compute_novelty(texts: Sequence[str]) -> Measured | None:
-    """Return how different the texts are from one another (0-1), None for fewer than two.
+    """Return how different the texts are from one another (0-1).
+
+    None for fewer than MIN_NOVEL_TEXTS.
 
     For each text: the share of words that it does not have in common with the most similar other
     one (1 minus Jaccard's index of their words). The mean of these shares is returned, with the
     interval of a mean.
 
-    >>> compute_novelty(["a b", "a c"]).value
-    0.6666666666666667
+    >>> compute_novelty(["a b", "a c"] * 5).value
+    0.0
     """
     word_sets = [frozenset(split_runs(text.lower())) for text in texts[-MAX_COMPARED_TEXTS:]]
-    if len(word_sets) < 2:
+    if len(word_sets) < MIN_NOVEL_TEXTS:
         return None
     # Each against each: at most MAX_COMPARED_TEXTS squared, which takes less than a second.
     novelties = []

@@ -18,7 +18,11 @@ from dynabench.adversaries.access import find_runnable_adversary
 from dynabench.adversaries.fit import can_run_adversaries
 from dynabench.adversaries.image_services import allow_image, bring_image
 from dynabench.adversaries.models import AdversaryImage
-from dynabench.adversaries.selectors import find_allowed_image, find_current_run
+from dynabench.adversaries.selectors import (
+    count_run_outcome,
+    find_allowed_image,
+    find_current_run,
+)
 from evaluation.isolation.uploads.chunked import (
     add_file,
     discard_upload,
@@ -71,6 +75,7 @@ def show_image(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         # A file that was sent in pieces stays, so that the corrected form can name it.
         if upload and form.cleaned_data["upload"]:
             discard_upload(upload)
+    last_run = adversary.runs.select_related("round").first()
     values = {
         "task": task,
         "adversary": adversary,
@@ -79,7 +84,8 @@ def show_image(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "page": list_page(request, adversary.images.all()),
         "allowed_image": find_allowed_image(adversary),
         "run": find_current_run(adversary),
-        "last_run": adversary.runs.select_related("round").first(),
+        "last_run": last_run,
+        "outcome": count_run_outcome(last_run),
     }
     return render(request, "own/adversary_image.html", values, status=get_form_status(form))
 

@@ -3,6 +3,8 @@
 The locks are listed in docs/locking.md.
 """
 
+import re
+
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q
 from django.utils import timezone
@@ -25,6 +27,8 @@ from evaluation.models.jobs import UNFINISHED_STATES
 from evaluation.submissions.requirements import PINNED_IMAGE_PATTERN
 
 State = AdversaryImage.State
+CLIENT_DIGEST = re.compile(r"\.[0-9a-f]{64}(?=\.|$)")
+"""What the Python client writes into the names of files, so that it can resume an upload."""
 
 
 def bring_image(
@@ -65,7 +69,7 @@ def bring_image(
             number=last_number + 1,
             source=source,
             upload=upload,
-            file_name=upload.file_name if upload else "",
+            file_name=CLIENT_DIGEST.sub("", upload.file_name) if upload else "",
             requested_by=actor,
             allowed_at=timezone.now() if is_allowed else None,
             allowed_by=actor if is_allowed else None,

@@ -160,7 +160,7 @@ class AdversaryRun(Job, Budget):
     first_function = "dynabench.adversaries.jobs.begin_attack"
 
     class End(models.TextChoices):
-        FINISHED = "finished", _("All attacks done")
+        FINISHED = "finished", _("Finished")
         CALLS = "calls", _("Maximum calls reached")
         EXAMPLES = "examples", _("Maximum examples reached")
         MINUTES = "minutes", _("Maximum minutes reached")

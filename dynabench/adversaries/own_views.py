@@ -31,6 +31,7 @@ from dynabench.adversaries.selectors import (
     describe_budget,
     find_allowed_image,
     find_current_run,
+    find_waiting_image,
     with_last_run,
 )
 from dynabench.adversaries.spot_services import count_spot_uses
@@ -124,11 +125,20 @@ def show_new_adversary(request: HttpRequest, code: str, kind: str) -> HttpRespon
                 options=options_form.cleaned_data,
                 **form.cleaned_data,
             )
-            messages.success(request, _("Adversary created. Start its first run."))
+            messages.success(request, _describe_next_step(chosen_kind))
             return redirect("own-adversaries:adversary", code, adversary.pk)
     values = {"task": task, "kind": chosen_kind, "form": form, "options_form": options_form}
     status = get_form_status(form, options_form)
     return render(request, "own/adversary_form.html", values, status=status)
+
+
+def _describe_next_step(kind: AdversaryKind) -> str:
+    """Return what its owner does once an adversary of a kind exists."""
+    if kind.is_container:
+        return _("Adversary created. Now add its image, or send this page’s address to who does.")
+    if kind.is_program:
+        return _("Adversary created. Its program can claim a run now.")
+    return _("Adversary created. Start its first run.")
 
 
 @require_safe
@@ -146,6 +156,7 @@ def show_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         "options": [] if kind is None else _list_options(adversary, kind),
         "run": find_current_run(adversary),
         "allowed_image": find_allowed_image(adversary),
+        "waiting_image": find_waiting_image(adversary),
         "runs": list_page(request, adversary.runs.select_related("round"), name="runs"),
         "budget": describe_budget(last_run),
         "spots": count_spot_uses(last_run),
@@ -194,7 +205,7 @@ def start_adversary(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     adversary = find_runnable_adversary(request, code, pk)
     with show_as_message(request):
         services.start_run(adversary=adversary, actor=get_person(request))
-        messages.success(request, _("Run requested. Refresh this page to see its tries."))
+        messages.success(request, _("Run requested. Refresh this page to see how it goes."))
     # Whoever brings a program sees its image and its runs, and not the log of its texts.
     may_read = can_run_adversaries(get_person(request), adversary.task)
     return redirect(f"own-adversaries:{'adversary' if may_read else 'image'}", code, pk)

@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from annotation.models import Example
 from dynabench.adversaries.fit import reads_context
 from dynabench.adversaries.models import Adversary, AdversaryImage, AdversaryRun
 from evaluation.models.jobs import UNFINISHED_STATES
 from tasks.models import Context
+from validation.decisions.counted import (
+    JUDGED_EXAMPLE_STATES,
+    STANDING_CONDITIONS,
+    build_measure_condition,
+)
 
 MAX_CONTEXTS = 200
 
@@ -32,9 +38,13 @@ class BudgetLine(NamedTuple):
 
 
 def with_last_run(adversaries: QuerySet[Adversary]) -> QuerySet[Adversary]:
-    """Annotate adversaries with the state of their last run and why it ended; in use first."""
+    """Annotate adversaries with the state of their last run and why it ended; in use first.
+
+    Also annotates has_waiting_image: whether an owner could allow an image.
+    """
     last_runs = AdversaryRun.objects.filter(adversary=OuterRef("pk")).order_by("-pk")
     return adversaries.annotate(
+        has_waiting_image=Exists(_select_waiting_images().filter(adversary=OuterRef("pk"))),
         last_state=Subquery(last_runs.values("state")[:1]),
         last_end=Subquery(last_runs.values("ended_by")[:1]),
     ).order_by(F("retired_at").asc(nulls_first=True), "pk")
@@ -49,6 +59,53 @@ def find_allowed_image(adversary: Adversary) -> AdversaryImage | None:
     """Return the newest checked image that an owner has allowed, or None."""
     checked_images = adversary.images.filter(state=AdversaryImage.State.DONE)
     return checked_images.filter(allowed_at__isnull=False).first()
+
+
+def find_waiting_image(adversary: Adversary) -> AdversaryImage | None:
+    """Return the newest checked image that an owner could allow, or None."""
+    return _select_waiting_images().filter(adversary=adversary).first()
+
+
+def _select_waiting_images() -> QuerySet[AdversaryImage]:
+    """Select checked images that nobody has allowed, and that no newer one has replaced."""
+    newer_images = AdversaryImage.objects.filter(
+        adversary=OuterRef("adversary"), pk__gt=OuterRef("pk"), state=AdversaryImage.State.DONE
+    )
+    checked_images = AdversaryImage.objects.filter(state=AdversaryImage.State.DONE)
+    return checked_images.filter(~Exists(newer_images), allowed_at=None)
+
+
+class RunOutcome(NamedTuple):
+    """What people decided about the examples of a run."""
+
+    confirmed: int
+    refuted: int
+    waiting: int
+
+
+def count_run_outcome(run: AdversaryRun | None) -> RunOutcome | None:
+    """Return what people decided about a run's examples that fooled the models; None for no run.
+
+    Numbers only, because whoever brought a program may not read labels. One query.
+    """
+    if run is None:
+        return None
+    catch, fooled = build_measure_condition("catches"), build_measure_condition("fooled")
+    is_decided = Q(consensus__state__in=JUDGED_EXAMPLE_STATES)
+    counts = Example.objects.filter(
+        catch | fooled,
+        pk__in=run.logged_tries.filter(example__isnull=False).values("example"),
+        **STANDING_CONDITIONS,
+    ).aggregate(
+        confirmed=Count("pk", filter=catch & is_decided),
+        decided=Count("pk", filter=is_decided),
+        all=Count("pk"),
+    )
+    return RunOutcome(
+        counts["confirmed"],
+        counts["decided"] - counts["confirmed"],
+        counts["all"] - counts["decided"],
+    )
 
 
 def list_contexts_to_read(run: AdversaryRun) -> list[Context]:

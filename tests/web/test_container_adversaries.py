@@ -17,10 +17,14 @@ from dynabench.adversaries.container_messages import describe_run
 from dynabench.adversaries.image_services import allow_image, bring_image, discard_unused_archives
 from dynabench.adversaries.jobs import attack, begin_attack, start_nightly_adversaries
 from dynabench.adversaries.models import BUDGET_FIELDS, AdversaryImage, AdversaryRun, AdversaryTry
-from dynabench.adversaries.selectors import find_allowed_image
+from dynabench.adversaries.selectors import (
+    count_run_outcome,
+    find_allowed_image,
+    find_waiting_image,
+)
 from dynabench.adversaries.services import start_run, stop_run
 from evaluation.contract import Ending, Outcome
-from evaluation.isolation.uploads.chunked import purge_old_uploads, select_open_uploads
+from evaluation.isolation.uploads.chunked import add_file, purge_old_uploads, select_open_uploads
 from evaluation.models import Upload
 from tests.support.adversaries import (
     give_to,
@@ -30,6 +34,8 @@ from tests.support.adversaries import (
 )
 from tests.support.containers import SOURCE, play, with_image
 from tests.support.factories import UserFactory
+from validation.consensus.consensus import Vote
+from validation.decisions.services import override_consensus
 
 pytestmark = pytest.mark.django_db
 End, State = AdversaryRun.End, AdversaryTry.State
@@ -323,6 +329,7 @@ def test_a_run_needs_an_image_that_an_owner_allows(scene):
     allow_image(image=image, actor=owner)
     image.refresh_from_db()
     assert (image.allowed_by, find_allowed_image(adversary)) == (owner, image)
+    assert find_waiting_image(adversary) is None
     assert start_run(adversary=adversary, actor=owner).image == image
 
 
@@ -401,11 +408,17 @@ def test_an_engineer_brings_an_image_by_the_page_and_an_owner_allows_it(scene, c
     assert client.get(address).status_code == 200
     assert client.post(address, {"source": "attacker:latest"}).status_code == 422
     assert client.post(address, {"source": SOURCE}).status_code == 302
+    assert find_waiting_image(adversary) is None  # not checked yet
     AdversaryImage.objects.filter(adversary=adversary).update(state="done")
     assert client.post(f"{address}1/allow/").status_code == 404
     # It reads neither the texts nor the settings of the adversary.
     assert client.get(f"/own/sentiment/adversaries/{adversary.pk}/").status_code == 404
     client.force_login(owner)
+    assert find_waiting_image(adversary).number == 1
+    lines = {one.pk: one for one in client.get("/own/sentiment/adversaries/").context["page"]}
+    assert lines[adversary.pk].has_waiting_image
+    assert not lines[_adversary.pk].has_waiting_image
+    assert 'id="open-image"' in client.get(f"/own/sentiment/adversaries/{adversary.pk}/").text
     assert b"1/allow/" in client.get(address).content
     client.post(f"{address}1/allow/")
     assert find_allowed_image(adversary).allowed_by == owner
@@ -426,6 +439,37 @@ def test_the_page_takes_a_file(scene, client, settings, tmp_path):
     file.seek(0)
     assert client.post(address, {"upload": file}).status_code == 302
     assert adversary.images.first().upload.file_name == "attacker.tar"
+
+
+def test_an_engineer_reads_what_people_decided_and_nothing_else(scene, monkeypatch, client):
+    round, owner, _adversary = scene
+    person = UserFactory()
+    adversary = give_to(make_adversary(round, owner, "container"), person)
+    with_image(adversary, owner)
+
+    def program(run):
+        for day in ("Monday", "Tuesday", "Friday"):
+            yield propose(text=f"We adored the small blue boat on {day}.", label="positive")
+
+    play(monkeypatch, program)
+    run = run_to_its_end(adversary, owner)
+    first, second, _third = Example.objects.order_by("pk")
+    for example, label in ((first, "positive"), (second, "negative")):
+        choice = Vote(label=label)
+        override_consensus(example=example, owner=owner, choice=choice, reason="It is clear.")
+    assert count_run_outcome(run) == (1, 1, 1)
+    client.force_login(person)
+    page = client.get(f"/own/sentiment/adversaries/{adversary.pk}/image/")
+    assert page.context["outcome"] == (1, 1, 1)
+    assert "blue boat" not in page.text
+
+
+def test_the_name_of_a_file_is_shown_without_what_the_client_adds(scene, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    _round, owner, adversary = scene
+    upload = add_file(owner, f"attacker.{'a' * 64}.tar", 3, SimpleUploadedFile("x", b"tar"))
+    image = bring_image(adversary=adversary, actor=owner, upload=upload)
+    assert image.file_name == "attacker.tar"
 
 
 def test_the_owner_reads_how_it_ended(scene, monkeypatch, client):

@@ -31,6 +31,7 @@ KIND_WORDS = {
     "submission": gettext_lazy("Checks of submitted models"),
     "evaluationrun": gettext_lazy("Evaluations"),
     "trainingrun": gettext_lazy("Training runs"),
+    "adversaryrun": gettext_lazy("Runs of adversaries"),
     "dataset": gettext_lazy("Datasets"),
 }
 """The names of the kinds of jobs that people wait for."""

@@ -32,15 +32,15 @@ def test_more_tries_are_more_likely_to_have_a_catch():
     assert values == sorted(values)
 
 
-@given(st.lists(st.text("abc ", min_size=1), min_size=2, max_size=8))
+@given(st.lists(st.text("abc ", min_size=1), min_size=10, max_size=14))
 def test_novelty_lies_in_its_interval(texts):
     measured = compute_novelty(texts)
     assert 0 <= measured.low <= measured.value <= measured.high <= 1
 
 
 def test_copies_are_not_novel():
-    assert compute_novelty(["The soup was cold."] * 3).value == 0
-    assert compute_novelty(["The soup was cold."]) is None
+    assert compute_novelty(["The soup was cold."] * 10).value == 0
+    assert compute_novelty(["The soup was cold."] * 9) is None
 
 
 def test_coverage_is_the_share_of_everybodys_words():
