@@ -19,7 +19,7 @@ from django_q.tasks import async_task
 LONG_QUEUE = "long"
 """The key of messages that wait until there are no others."""
 SLICE_QUEUE = "slices"
-"""The key of messages of long jobs that are done in slices: these and other long jobs take turns."""
+"""The key of messages of long jobs in slices, which take turns with other long jobs."""
 SHORT_QUEUE = "short"
 """What a process takes that is free for short jobs; these have django-q2's default key."""
 PRACTICE_QUEUE = "practice"

@@ -6,10 +6,15 @@ from contextlib import closing
 import pytest
 from django.core.files.base import ContentFile
 
+from evaluation.contract import BASE_IMAGE
 from evaluation.heartbeat import skip_beat
-from evaluation.isolation.queue.attempt_keys import get_installation_key
-from evaluation.isolation.queue.cleanup import remove_leftovers
-from evaluation.isolation.sandbox.containers import list_own_containers
+from evaluation.isolation.queue.attempt_keys import get_installation_key, make_manual_run_key
+from evaluation.isolation.queue.cleanup import remove_all_containers, remove_leftovers
+from evaluation.isolation.sandbox.containers import (
+    NAME_PREFIX,
+    SANDBOX_LABEL,
+    list_own_containers,
+)
 from evaluation.isolation.sandbox.engine import connect_to_engine
 from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.uploads.chunked import add_file
@@ -89,6 +94,23 @@ def test_an_image_with_a_volume_is_refused(hand_in):
     submission = hand_in("neutral", "VOLUME /data")
     assert submission.outcome == "rejected"
     assert "/data" in submission.error
+
+
+def test_a_site_that_stops_leaves_no_container(bench):
+    """Its workers were killed a moment ago, and their leases last on."""
+    key = make_manual_run_key()
+    with closing(connect_to_engine()) as client:
+        client.containers.run(
+            BASE_IMAGE,
+            ["sleep", "60"],
+            name=NAME_PREFIX + key,
+            labels={SANDBOX_LABEL: key},
+            detach=True,
+        )
+    remove_leftovers()
+    assert [each.key for each in list_own_containers(get_installation_key())] == [key]
+    assert remove_all_containers() == 1
+    assert not list_own_containers(get_installation_key())
 
 
 def test_images_leave_the_engine_when_nothing_of_them_is_under_way(hand_in, bench):

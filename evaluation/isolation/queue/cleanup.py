@@ -49,15 +49,23 @@ def remove_leftovers() -> int:
     )
 
 
-def _remove_containers() -> int:
+def remove_all_containers() -> int:
+    """Remove all containers of this installation on this machine; return how many.
+
+    For when its last worker here has ended: the leases of killed workers last for two minutes.
+    """
+    return _remove_containers(is_everything_over=True)
+
+
+def _remove_containers(*, is_everything_over: bool = False) -> int:
     """Remove containers whose attempt has lost its lease; return how many.
 
-    Takes no lock.
+    is_everything_over: remove those of attempts with a lease, too. Takes no lock.
     """
     removed_count = 0
     try:
         for container in containers.list_own_containers(get_installation_key()):
-            if not is_attempt_current(container.key):
+            if is_everything_over or not is_attempt_current(container.key):
                 containers.remove_container(container.name)
                 logger.warning("Removed the container %s: no worker has its run.", container.name)
                 removed_count += 1
