@@ -168,6 +168,11 @@ class PlanSimulation(Job):
     def __str__(self) -> str:
         return f"simulation of {self.plan_hash[:12]}"
 
+    @property
+    def planned_power(self) -> float:
+        """Return the power that the plan wants (0-1)."""
+        return read_plan(self.plan_text).size.power
+
 
 class Pilot(Job):
     """A rehearsal of a study with simulated people, in tasks and campaigns of its own.
