@@ -362,6 +362,11 @@ def test_the_plan_shows_what_the_judge_costs_beside_the_votes_it_saves(
     assert api["judge_cost"] == pytest.approx(plan["judge_cost"])
     assert api["kappa"] == pytest.approx(plan["kappa"])
     assert 'id="judge-cost"' in as_alice.get(f"{URL}?width=0.5").text
+    # What was drawn while it was down cost nothing, so it makes the others no cheaper.
+    VoteDraw.objects.filter(judge=judge, is_drawn=False).update(reason="no_answer")
+    answered = VoteDraw.objects.exclude(reason="no_answer").count()
+    cost = vote_planning.measure_cost_per_example([free], rule)
+    assert cost == pytest.approx(40 * CALL_COST / answered)
     # Another instruction is another judge, of which nothing is known yet.
     other = DrawRule(rule.judge, prompt="Be kind.")
     assert vote_planning.measure_judge_correlation(free.task, other).example_count == 0

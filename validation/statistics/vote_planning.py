@@ -104,19 +104,20 @@ def measure_judge_correlation(task: Task, rule: DrawRule | None = None) -> Judge
 
 
 def measure_cost_per_example(rounds: Sequence[Round], rule: DrawRule) -> float | None:
-    """Return what the rule's judge cost for each example of these rounds that it was asked about.
+    """Return what the rule's judge cost for each example of these rounds that it answered.
 
-    In whole money, by the prices in the model's options. None without prices, or before it was
-    asked. Calls without a usable answer cost, too. At most three queries.
+    In whole money, by the prices in the model's options. None without prices, or before it
+    answered. Answers that couldn't be read cost, too. At most three queries.
     """
     judge = TargetModel.objects.filter(pk=rule.judge).first()
     if judge is None or judge.options.keys().isdisjoint(("price_in", "price_out")):
         return None
-    example_count = VoteDraw.objects.filter(judge=judge, round__in=rounds).count()
+    draws = VoteDraw.objects.filter(judge=judge, round__in=rounds)
+    # While it is down, examples are drawn that it was never asked about.
+    example_count = draws.exclude(reason=VoteDraw.Reason.NO_ANSWER).count()
     uses = ModelUse.objects.filter(target=judge, round__in=rounds)
     cost = uses.aggregate(cost=Sum("cost", default=0))["cost"]
-    # Without any use, nothing was asked yet: its draws were made while it was down.
-    return float(cost) / example_count if example_count and cost else None
+    return float(cost) / example_count if example_count else None
 
 
 def plan_round_votes(
