@@ -52,6 +52,13 @@ def test_the_same_author_does_not_come_twice_in_a_row(as_alice, nli, bob):
     assert all(first != second for first, second in pairwise(authors))
 
 
+def test_the_count_of_waiting_examples_has_those_that_are_not_queued_yet(as_alice, nli, bob):
+    for number in range(3):
+        write(nli, bob, number)
+    assert not QueueItem.objects.exists()
+    assert as_alice.get(URL).context["about"] == 3
+
+
 def test_nearly_decided_examples_come_first(client, nli, bob):
     for number in range(8):
         write(nli, bob if number % 2 else UserFactory(), number)

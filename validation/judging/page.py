@@ -16,12 +16,11 @@ from annotation.models import Example
 from annotation.open_round import is_open_now
 from annotation.writing import result_panel
 from core.accounts.models import Annotator
-from core.data.adaptive_cache import read_or_count
 from core.days import get_today
 from core.text.markdown import render_sections
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import render_value
-from tasks.models import Task, parse_config
+from tasks.models import Round, Task, parse_config
 from tasks.permissions import can_judge_as_owner, can_review
 from validation.consensus.claims import (
     find_confirming_verdict,
@@ -134,7 +133,7 @@ def build_page_values(
     if session.lease:
         example = session.lease.example
         values["assignment_words"] = session.find_part(example.round_id).progress_text
-        values["about"] = judged_count + _count_waiting(example.round_id)
+        values["about"] = judged_count + _count_waiting(example.round)
         return {**values, **_build_example_values(task, example, form, flag_form)}
     # From here on there is nothing to judge; the first reason that applies is shown.
     # A cached answer may still say that the task has an example for this person.
@@ -160,11 +159,12 @@ def build_page_values(
     }
 
 
-def _count_waiting(round_id: int) -> int:
-    """Return the approximate number of examples of the round that wait for votes, at least 1."""
-    # Cached for a while, because it changes and is read with each vote.
-    counts = read_or_count(f"queued:{round_id}", lambda: queue.count_queued_examples([round_id]))
-    return max(counts[round_id], 1)
+def _count_waiting(round: Round) -> int:
+    """Return the approximate number of examples of the round that wait for votes, at least 1.
+
+    Also of those that are not queued yet, because the queue is filled bit by bit.
+    """
+    return max(queue.count_waiting_roughly([round])[round.pk], 1)
 
 
 def _build_example_values(
