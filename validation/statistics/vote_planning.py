@@ -117,7 +117,8 @@ def measure_cost_per_example(rounds: Sequence[Round], rule: DrawRule) -> float |
     example_count = draws.exclude(reason=VoteDraw.Reason.NO_ANSWER).count()
     uses = ModelUse.objects.filter(target=judge, round__in=rounds)
     cost = uses.aggregate(cost=Sum("cost", default=0))["cost"]
-    return float(cost) / example_count if example_count else None
+    # A server that tells no tokens only seems to be free.
+    return float(cost) / example_count if example_count and cost else None
 
 
 def plan_round_votes(
