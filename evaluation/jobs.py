@@ -38,6 +38,7 @@ from evaluation.runs.services import (
     wake_suite_runs,
 )
 from evaluation.runs.short.asking import execute_short_evaluation
+from evaluation.runs.whole_round_services import store_whole_round_score
 from evaluation.submissions.intake import check_arrival
 from evaluation.submissions.near_copy_services import store_near_copies
 from evaluation.submissions.practice.serve import serve_run
@@ -127,6 +128,7 @@ def evaluate_in_turn() -> None:
     if run := do_claimed_job(claim_next_run(), execute_run):
         discard_handed_answers(run)  # the answers of its own worker are no longer needed
         wake_suite_runs(run)  # perturbed runs waited for this one, with which they are compared
+        store_whole_round_score(run)
         # Last, because all three read the answers of many models.
         store_near_copies(run)
         store_leak_trials(run)

@@ -1,7 +1,7 @@
 """API views of a model's evaluation runs, scores, wrong answers and predictions."""
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -27,10 +27,12 @@ from core.accounts.people import get_person
 from core.web.api import JSON_LINES_RESPONSE, read_query
 from core.web.downloads import respond_with_lines
 from evaluation.api.models import NewestFirstPages
-from evaluation.models import EvaluationRun, Score
+from evaluation.models import EvaluationRun, Score, WholeRoundScore
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.services import estimate_wait_seconds, find_queue_positions, repeat_run
+from evaluation.runs.whole_rounds import find_shown_whole_rounds
 from evaluation.submissions.visibility import (
+    Viewer,
     find_run,
     find_submission,
     find_visible_runs,
@@ -82,8 +84,34 @@ class UsageSerializer(serializers.Serializer[Any]):
     )
 
 
+class WholeRoundScoreSerializer(serializers.ModelSerializer[WholeRoundScore]):
+    """The estimated share of right answers if people had judged the whole round (0-1)."""
+
+    value = serializers.FloatField(
+        allow_null=True, help_text="null: too few of the set's examples were drawn."
+    )
+    set_share = serializers.FloatField(
+        help_text="The share of right answers on the set itself, where each example counts once."
+    )
+    judged = serializers.IntegerField(help_text="Examples about which people were asked.")
+    left_out = serializers.IntegerField(help_text="Examples about which they weren't.")
+
+    class Meta:
+        model = WholeRoundScore
+        fields = ("value", "low", "high", "set_share", "judged", "left_out")
+
+
 class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
     """An evaluation of a model on a version of a set, plain or perturbed."""
+
+    whole_round = WholeRoundScoreSerializer(
+        source="shown_whole_round",
+        default=None,
+        read_only=True,
+        allow_null=True,
+        help_text="An estimate, if people judged a sample of the set's round. null: they judged "
+        "all, or the set is sealed and you don't edit the task.",
+    )
 
     evaluation_set = serializers.CharField(source="version.evaluation_set.name")
     version = serializers.IntegerField(source="version.version")
@@ -102,7 +130,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
             *("id", "evaluation_set", "version", "suite", "number", "state", "outcome", "error"),
             *("limit", "measured", "warnings", "message", "progress", "position", "wait_seconds"),
             *("runner", "in_the_loop", "attempts", "queued_at", "started_at", "finished_at"),
-            *("usage", "overlap"),
+            *("usage", "overlap", "whole_round"),
         )
 
     def get_overlap(self, run: EvaluationRun) -> float | None:
@@ -166,16 +194,24 @@ class Runs(generics.ListAPIView[EvaluationRun]):
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """Return a page of runs, each as this person may see it."""
-        return [
-            hide_model_output(run, self.viewer) for run in super().paginate_queryset(queryset) or ()
-        ]
+        runs = list(super().paginate_queryset(queryset) or ())
+        _attach_whole_rounds(runs, self.viewer)
+        return [hide_model_output(run, self.viewer) for run in runs]
+
+
+def _attach_whole_rounds(runs: Sequence[Any], viewer: Viewer) -> None:
+    """Set `shown_whole_round` on the runs that have an estimate that the viewer may see."""
+    for score in find_shown_whole_rounds(runs, is_exact=viewer.is_task_owner):
+        # A name of its own, because Django's would make a query for each run without one.
+        score.run.shown_whole_round = score  # type: ignore[attr-defined]
 
 
 class RunView(APIView):
     @extend_schema(operation_id="runs_get", responses=WholeRunSerializer)
     def get(self, request: Request, pk: UUID, run: UUID) -> Response:
         """Get an evaluation with the end of its log. Owners of the model or task only."""
-        evaluation, _ = find_run(request, pk, run)
+        evaluation, viewer = find_run(request, pk, run)
+        _attach_whole_rounds([evaluation], viewer)
         return Response(WholeRunSerializer(evaluation).data)
 
 

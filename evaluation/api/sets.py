@@ -73,9 +73,13 @@ class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
         model = EvaluationSetVersion
         fields = (
             *("version", "size", "overlap", "made_at", "is_provisional", "judged", "to_judge"),
-            "exposed_at",
+            *("exposed_at", "left_out"),
         )
         extra_kwargs = {
+            "left_out": {
+                "help_text": "Examples of its round about which nobody was asked, as people judged "
+                "a sample; null: they judged all."
+            },
             "exposed_at": {"help_text": "While sealed, its inputs first left; null: never."},
             "judged": {"help_text": "Examples of its round that were judged when it was taken."},
             "to_judge": {"help_text": "How many examples of its round are judged in total."},

@@ -32,6 +32,7 @@ from evaluation.models.short_evaluations import ShortAnswer, ShortEvaluation
 from evaluation.models.submissions import Submission, TrainedRows, Upload, UploadPiece
 from evaluation.models.teams import Team, TeamMember
 from evaluation.models.trainings import TrainingRun
+from evaluation.models.whole_rounds import WholeRoundScore
 
 __all__ = [
     "Allowance",
@@ -75,6 +76,7 @@ __all__ = [
     "TrainingRun",
     "Upload",
     "UploadPiece",
+    "WholeRoundScore",
     "new_key",
     "release_path",
 ]

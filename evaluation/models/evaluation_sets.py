@@ -100,6 +100,11 @@ class EvaluationSetVersion(models.Model):
     # For a closed round, at that time: how many examples that need votes had them.
     judged = models.PositiveIntegerField(null=True, editable=False)
     to_judge = models.PositiveIntegerField(null=True, editable=False)
+    left_out = models.PositiveIntegerField(
+        null=True,
+        editable=False,
+        help_text="Examples of its round about which nobody was asked, as people judged a sample.",
+    )
 
     class Meta:
         ordering = ["evaluation_set", "version"]
@@ -118,6 +123,15 @@ class EvaluationSetVersion(models.Model):
         """Whether its round was still being judged when the version was made."""
         is_from_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
         return is_from_round and self.dataset_id is None and self.settled_at is None
+
+    @property
+    def is_whole_round(self) -> bool:
+        """Whether it has all confirmed examples of a round of which people judged a sample.
+
+        The test split of a release has only those of some authors.
+        """
+        is_from_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
+        return is_from_round and self.dataset_id is None and bool(self.left_out)
 
     @property
     def is_sealed(self) -> bool:

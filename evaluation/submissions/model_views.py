@@ -27,6 +27,7 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import repeat_run
 from evaluation.runs.short.selectors import explain_model_refusal
 from evaluation.runs.short.services import evaluate_in_full
+from evaluation.runs.whole_rounds import find_shown_whole_rounds
 from evaluation.submissions import services as submissions
 from evaluation.submissions.chat_description import describe_chat
 from evaluation.submissions.fooling import make_fooling_values
@@ -139,6 +140,7 @@ def _make_result_values(
         "wrong": inspectable_ids,
         "near_copies": find_model_near_copies(visible_runs, viewer),
         "leak_trials": _find_leak_trials(submission, viewer),
+        "whole_rounds": find_shown_whole_rounds(visible_runs, is_exact=is_exact),
         "llm_scores": _find_llm_scores(submission, visible_runs, is_exact),
         "failures": partial(
             _make_failure_values, [run for run in visible_runs if run.pk in inspectable_ids]

@@ -26,6 +26,7 @@ from evaluation.test_sets.services import CONTROL_NAME, make_version
 from tasks.line_files import BadRow
 from tasks.models import Round, Task
 from validation.judging.queue import count_judged_examples, count_waiting_examples
+from validation.statistics.samples import count_left_out
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ def make_release_version(dataset: Dataset) -> EvaluationSetVersion | None:
     is_first = not round_set.versions.filter(dataset__isnull=False).exists()
     rows = _read_released_rows(dataset, TEST)
     version = make_version(round_set, rows, dataset.requested_by, dataset)
+    _note_left_out(version, dataset.round)
     if is_first:
         # Only the first release opens the set, because its owners may have closed it again.
         EvaluationSet.objects.filter(pk=round_set.pk).update(may_leave=True)
@@ -65,7 +67,16 @@ def make_held_version(dataset: Dataset) -> EvaluationSetVersion | None:
         name=f"round-{round.number}-held",
         defaults={"source": Source.HELD, "held_of": round, "access": Access.STANDARD},
     )
-    return make_version(held_set, _read_released_rows(dataset, HELD_SPLIT), dataset.requested_by)
+    held_rows = _read_released_rows(dataset, HELD_SPLIT)
+    version = make_version(held_set, held_rows, dataset.requested_by)
+    _note_left_out(version, round)
+    return version
+
+
+def _note_left_out(version: EvaluationSetVersion, round: Round) -> None:
+    """Store on a released version about how many examples of the round people weren't asked."""
+    version.left_out = count_left_out(round) or None
+    version.save(update_fields=["left_out"])
 
 
 def _read_released_rows(dataset: Dataset, split: str) -> Iterator[SetRow]:
@@ -125,10 +136,11 @@ def make_round_version(round: Round, actor: User | None = None) -> EvaluationSet
     set_rows = add_harmless_questions(config, chain([first_row], rows))
     version = make_version(_find_round_set(round), set_rows, actor)
     version.judged, version.to_judge = judged_count, to_judge
+    version.left_out = count_left_out(round) or None
     # Nothing was waiting when the rows were read.
     if judged_count == to_judge:
         version.settled_at = timezone.now()
-    version.save(update_fields=["judged", "to_judge", "settled_at"])
+    version.save(update_fields=["judged", "to_judge", "left_out", "settled_at"])
     return version
 
 

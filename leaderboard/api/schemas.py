@@ -185,6 +185,11 @@ class BoardSet(Shape):
     to_judge = serializers.IntegerField(
         required=False, allow_null=True, help_text="Number of examples in the round to judge."
     )
+    left_out = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="Examples of the round about which nobody was asked; null: people judged all.",
+    )
     min_examples = serializers.IntegerField(
         required=False, help_text="Minimum number of examples to rank by. 0: none."
     )
@@ -222,6 +227,12 @@ class BoardRow(Shape):
     )
     metrics = serializers.DictField(child=Interval())
     sets = serializers.DictField(child=serializers.DictField(child=Interval()))
+    whole_rounds = serializers.DictField(
+        child=Interval(),
+        required=False,
+        help_text="By set: the estimated share of right answers if people had judged its whole "
+        "round. Only of rounds of which they judged a sample, and of sets that aren't sealed.",
+    )
     in_the_loop = serializers.ListField(child=serializers.CharField())
     missing = serializers.ListField(
         child=serializers.CharField(),

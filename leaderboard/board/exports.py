@@ -68,6 +68,9 @@ def write_board_csv(table: Table) -> str:
         heads += _list_number_heads(name)
     heads += [f"points_{name}" for name in scaled_metrics]
     heads += [head for head, _ in shared_cells]
+    estimated_sets = _list_estimated_sets(table)
+    for name in estimated_sets:
+        heads += _list_number_heads(f"whole_{name}_estimated")
     heads += ["in_the_loop", "not_run", "provisional", "formula"]
     rows = [heads]
     # The same in each line, so that a line is complete even if it is copied elsewhere.
@@ -80,6 +83,9 @@ def write_board_csv(table: Table) -> str:
             cells += [row["metrics"][name][part] for part in NUMBER_PARTS]
         cells += [row.get("points", {}).get(name) for name in scaled_metrics]
         cells += [cell for _, cell in shared_cells]
+        for name in estimated_sets:
+            estimate = row["whole_rounds"].get(name, {})
+            cells += [estimate.get(part) for part in NUMBER_PARTS]
         cells += ["; ".join(row["in_the_loop"]), "; ".join(row["missing"]), early_note, words]
         rows.append(cells)
     return build_csv_text(rows)
@@ -91,6 +97,14 @@ def _list_weighted_scales(table: Table) -> list[str]:
         return []
     weights = table["weights"]["metrics"]
     return [name for name in table["anchors"].get("scales", {}) if weights.get(name)]
+
+
+def _list_estimated_sets(table: Table) -> list[str]:
+    """Return the sets on whose whole rounds scores are estimated; old snapshots have none."""
+    names: set[str] = set()
+    for row in table["rows"]:
+        names.update(row.get("whole_rounds", ()))
+    return sorted(names)
 
 
 def _list_number_heads(name: str) -> list[str]:

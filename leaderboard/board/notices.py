@@ -34,6 +34,12 @@ def explain_sets(matrix: Matrix) -> Iterator[str]:
             "A round is still being judged, so results on its test set are provisional."
         )
 
+    if any(board_set.left_out for board_set in matrix.sets):
+        yield gettext_noop(
+            "People judged only a sample of a round, so its test set has too few examples of "
+            "which a judge model was sure. The page of each model estimates the whole round."
+        )
+
 
 def explain_method(matrix: Matrix) -> Iterator[str]:
     """Yield a notice on how intervals are computed, if the board has any."""

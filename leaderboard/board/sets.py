@@ -43,6 +43,8 @@ class BoardSet:
     is_provisional: bool = False  # whether its round was still being judged when it was made
     judged: int | None = None  # the number of the round's examples that had been judged then
     to_judge: int | None = None  # the number of examples to judge
+    left_out: int | None = None  # about so many nobody was asked; None: people judged all
+    is_whole_round: bool = False  # whether scores on the whole round can be estimated
     min_examples: int = 0  # with fewer examples it is shown, but not used for ranks
     detectable_difference: float | None = (
         None  # the smallest difference between two models that it can show, in percent
@@ -104,6 +106,8 @@ def _build_set(task: Task, row: EvaluationSetVersion) -> BoardSet:
         is_provisional=row.is_provisional,
         judged=row.judged,
         to_judge=row.to_judge,
+        left_out=row.left_out,
+        is_whole_round=row.is_whole_round,
         min_examples=find_min_rows(task) if is_of_round else 0,
     )
 

@@ -7,11 +7,14 @@ from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
 
 from core.versions import get_version
+from evaluation.models import WholeRoundScore
+from evaluation.runs.whole_rounds import find_whole_round_scores
 from evaluation.scoring.metrics import METRICS
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.exports import describe_table_formula
@@ -41,6 +44,9 @@ CODE_PATTERNS = (
 
 def build_board_table(task: Task, matrix: Matrix, board: RankedBoard) -> dict[str, Any]:
     """Return everything that a board shows or depends on. Only for public matrices."""
+    whole_rounds = find_whole_round_scores(
+        [each.version_id for each in matrix.sets if each.is_whole_round and not each.is_sealed]
+    )
     table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
@@ -57,7 +63,7 @@ def build_board_table(task: Task, matrix: Matrix, board: RankedBoard) -> dict[st
         "runner": matrix.numbers.runner,
         "sets": [_build_set(each) for each in matrix.sets],
         "notices": list(board.notices),
-        "rows": [_build_row(matrix, row) for row in board.rows],
+        "rows": [_build_row(matrix, row, whole_rounds) for row in board.rows],
     }
     return {**table, "formula": describe_table_formula(table)}
 
@@ -74,6 +80,7 @@ def _build_set(board_set: BoardSet) -> dict[str, Any]:
         "is_provisional": board_set.is_provisional,
         "judged": board_set.judged,
         "to_judge": board_set.to_judge,
+        "left_out": board_set.left_out,
         "min_examples": board_set.min_examples,
         "counts": board_set.counts,
         "is_sealed": board_set.is_sealed,
@@ -106,7 +113,16 @@ def describe_anchors(matrix: Matrix, board: RankedBoard) -> dict[str, Any] | Non
     return {"version": matrix.pool.version, "costs": matrix.pool.cost_version, "scales": scales}
 
 
-def _build_row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
+def _build_row(
+    matrix: Matrix, row: RankedModel, whole_rounds: Mapping[tuple[UUID, int], WholeRoundScore]
+) -> dict[str, Any]:
+    estimates = {}
+    for each in matrix.sets:
+        score = whole_rounds.get((row.model.id, each.version_id))
+        if score is not None and score.value is not None:
+            shares = (score.value, score.low, score.high)
+            percentages = [None if share is None else 100 * share for share in shares]
+            estimates[each.name] = _build_cell(Cell(*percentages))
     return {
         "id": str(row.model.id),
         "model": row.model.name,
@@ -119,6 +135,7 @@ def _build_row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
         "points": {name: round(value, DIGITS) for name, value in row.points_by_metric.items()},
         "metrics": {name: _build_cell(cell) for name, cell in row.metrics.items()},
         "sets": _group_cells_by_set(matrix, row),
+        "whole_rounds": estimates,
         "in_the_loop": list(row.in_the_loop),
         "missing": list(row.missing),
     }

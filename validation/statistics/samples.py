@@ -9,7 +9,7 @@ from django.db.models import Count, F
 from annotation.models import Example
 from tasks.models import Round
 from validation.decisions.counted import build_measure_condition, build_weight_expression
-from validation.models import Consensus, Validation
+from validation.models import Consensus, Validation, VoteDraw
 from validation.rates.rates import ComparedCounts
 from validation.rates.round_counts import Choice
 from validation.rates.sampled_counts import SampledExample
@@ -69,6 +69,45 @@ def iterate_sampled_rows(examples: Any, catch_expression: Any) -> Iterator[Sampl
         yield sampled_row._replace(is_queued=sampled_row.is_queued is not None)
 
 
+class Asked(NamedTuple):
+    """Whether people are asked about an example; the fields are those of `SampledExample`."""
+
+    chance: float
+    is_asked: bool
+    can_be_catch: bool
+    is_to_judge: bool
+
+
+def find_whether_asked(
+    *,
+    result: str,
+    chance: float | None,
+    is_drawn: bool | None,
+    is_queued: bool,
+    is_judged: bool | None,
+) -> Asked:
+    """Return whether people are asked about an example, and with which chance (0-1].
+
+    result: its outcome. chance, is_drawn: of its draw, or None without one. is_queued: whether it
+    is or was in the queue. is_judged: whether it has votes or a decision.
+    """
+    # Outcomes that nobody knows yet may still turn out as catches.
+    can_be_catch = result != Example.Outcome.NOT_FOOLED
+    # What waits for its draw counts as asked and undecided, as in a round without a judge model.
+    is_to_judge = chance is not None or is_queued or bool(is_judged) or can_be_catch
+    if chance is None:
+        return Asked(1.0, is_to_judge, can_be_catch, is_to_judge)
+    # Even with votes or an owner's decision, what wasn't drawn is no random sample.
+    return Asked(chance, bool(is_drawn), can_be_catch, is_to_judge)
+
+
+def count_left_out(round: Round) -> int:
+    """Return about how many examples of the round people weren't asked. One query."""
+    return VoteDraw.objects.filter(
+        round=round, is_drawn=False, example__retracted_at__isnull=True, example__by_program=False
+    ).count()
+
+
 def build_sampled_example(
     row: SampledRow, pattern: Sequence[int], compared: ComparedCounts
 ) -> SampledExample:
@@ -76,19 +115,17 @@ def build_sampled_example(
 
     pattern: the number of votes for each choice. compared: these votes, compared with each other.
     """
-    # Outcomes that nobody knows yet may still turn out as catches.
-    can_be_catch = row.result != Example.Outcome.NOT_FOOLED
-    has_draw = row.chance is not None
-    # What waits for its draw counts as asked and undecided, as in a round without a judge model.
-    is_to_judge = has_draw or row.is_queued or bool(row.is_judged) or can_be_catch
+    asked = find_whether_asked(
+        result=row.result,
+        chance=row.chance,
+        is_drawn=row.is_drawn,
+        is_queued=row.is_queued,
+        is_judged=row.is_judged,
+    )
     return SampledExample(
         author=row.author,
         judge_score=row.judge_score,
-        chance=1.0 if row.chance is None else row.chance,
-        # Even with votes or an owner's decision, what wasn't drawn is no random sample.
-        is_asked=bool(row.is_drawn) if has_draw else is_to_judge,
-        can_be_catch=can_be_catch,
-        is_to_judge=is_to_judge,
+        **asked._asdict(),
         weight=1.0 if row.weight is None else row.weight,
         catches=bool(row.is_catch),
         decided=row.state == Consensus.State.DECIDED,
