@@ -1,6 +1,6 @@
 """How many votes are saved where pairs are drawn by information and weighted back, and the bias.
 
-    python -m bench.arena_draws            # 200 simulated arenas of each case, some minutes
+    python -m bench.arena_draws            # 100 simulated arenas of each case, minutes
     python -m bench.arena_draws --quick    # 8
     python -m bench.arena_draws --json     # print one object
 
@@ -199,7 +199,7 @@ def simulate(case: Case, runs: int) -> dict[str, Any]:
 
 def main() -> None:
     args = build_parser(__doc__, quick="8 arenas of each case").parse_args()
-    runs = 2 if args.smoke else 8 if args.quick else 200
+    runs = 2 if args.smoke else 8 if args.quick else 100
     cases = make_cases()
     results = []
     for case in cases[-1:] if args.smoke else cases:

@@ -195,7 +195,7 @@ def _find_chances(task: Task, live_ids: Sequence[int]) -> PairChances:
         return equal_chances
     # A different set of live models has different probabilities.
     digest = hashlib.sha256(repr(live_ids).encode()).hexdigest()[:16]
-    key = f"arena-pairs:{task.pk}:{digest}"
+    key = f"arena-chances:{task.pk}:{digest}"
     cached_chances = read_or_count_many(
         [key],
         lambda keys: {key: _compute_chances(task, live_ids)},
