@@ -23,10 +23,9 @@ from dynabench.studies.rules.plan import Arm, StudyPlan
 from dynabench.studies.rules.setup import build_arm_code
 from dynabench.studies.rules.simulated_inputs import find_unwritable_field
 from dynabench.studies.services import freeze_study, get_campaign_slug, make_study
-from tasks.config.parsing import dump_yaml
+from tasks.config.parsing import dump_yaml, read_yaml
 from tasks.contexts.media.services import list_context_digests, store_decoded
 from tasks.contexts.services import store_contexts
-from tasks.making.templates import rename_config
 from tasks.models import Generator, Round, TargetModel, Task, TaskMember
 from tasks.rounds.services import plan_round
 from tasks.selectors import list_targets
@@ -152,10 +151,13 @@ def _copy_arm(plan: StudyPlan, arm: Arm, slug: str, actor: User, places: int) ->
 
 def _copy_task(task: Task, code: str, actor: User) -> Task:
     """Copy a task with its generator and the files of its examples. Only the actor sees it."""
-    text = rename_config(task.config_text, f"Pilot: {task.config.name}"[:100])
+    data = read_yaml(task.config_text).data
+    data["name"] = f"Pilot: {task.config.name}"[:100]
+    # No judge model draws a sample here: simulated judges can read everything.
+    data.get("validation", {}).pop("sample", None)
     copy, _notes = create_task_without_files(
         code=code,
-        config_text=text,
+        config_text=dump_yaml(data),
         actor=actor,
         is_visible=False,
         allow_try_out=False,

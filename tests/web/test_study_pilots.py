@@ -1,5 +1,6 @@
 """Pilots of studies in which people write: copies of their arms, which count nowhere."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,19 +21,22 @@ from dynabench.studies.pilot_selectors import summarise_pilot
 from dynabench.studies.pilot_services import delete_pilot, start_pilot
 from dynabench.studies.rules.starter import write_starter_plan
 from dynabench.studies.services import freeze_study, make_study
+from dynabench.studies.setup_services import set_up_study
 from evaluation.jobs import turn_closed_rounds_into_runs
 from evaluation.models import Dataset, EvaluationSet
+from tasks.config.parsing import dump_yaml
 from tasks.models import Generator, ModelUse, Round, RoundTarget, TargetModel, Task, TaskMember
 from tasks.rounds.loop import RoundError
 from tasks.rounds.states import set_round_state
-from tasks.services import change_task
+from tasks.services import OFFICIAL_FOLDER, change_task
 from tests.support.campaigns import open_campaign
-from tests.support.factories import UserFactory, scripted_target
+from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.studies import PLAN, plan_study
 from tests.support.study_drafts import work_off
 from validation.models import Consensus, Validation
 
 pytestmark = pytest.mark.django_db
+PASSAGE = "Nora opened the small shop at nine, and her brother brought bread at ten."
 FOLDER = Path(__file__).parents[2] / "docs/studies"
 COUNTED = (User, Annotator, Task, Campaign, Place, StudyDraw, Study, Example, Validation)
 COUNTED += (Consensus, TargetModel, RoundTarget, ModelUse, LedgerRow, Payment, Suggestion)
@@ -155,7 +159,7 @@ def test_nothing_of_a_pilot_is_in_the_study():
 def test_a_deleted_pilot_leaves_no_row():
     study, owner, _rounds = plan_writing()
     before = count_rows()
-    play(study, owner, people=3)
+    play(study, owner, people=2)
     assert Validation.objects.exists()
     delete_pilot(study=study, actor=owner)
     assert count_rows() == before
@@ -170,19 +174,19 @@ def test_a_killed_pilot_goes_on_without_doubling(monkeypatch, stops_at):
 
     def stop(*arguments):
         for number, step in enumerate(real(*arguments)):
-            if number == 6:
+            if number == 5:
                 raise ConnectionError
             yield step
 
     monkeypatch.setattr(pilot_services, name, stop)
-    pilot = play(study, owner, people=3)
+    pilot = play(study, owner, people=2)
     assert pilot.state == "queued"
     monkeypatch.setattr(pilot_services, name, real)
     Pilot.objects.update(not_before=None)
     work_off()
     pilot.refresh_from_db()
     assert (pilot.state, pilot.error) == ("done", "")
-    assert (Place.objects.count(), StudyDraw.objects.count(), Example.objects.count()) == (3, 3, 6)
+    assert (Place.objects.count(), StudyDraw.objects.count(), Example.objects.count()) == (2, 2, 4)
     # Nobody judges an example twice, and a judge is one account.
     votes = list(Validation.objects.values_list("example", "validator"))
     assert len(votes) == len(set(votes))
@@ -220,6 +224,13 @@ def test_a_model_that_is_down_ends_a_pilot_and_the_error_names_the_step():
 def test_people_within_a_study_write_in_each_arm():
     plan = PLAN.replace("between", "within").replace("people: 40", "people: 20")
     study, owner, rounds = plan_study(plan, each=2)
+    # A judge model that draws a sample has no part in a pilot, so that no example waits for it.
+    task = rounds[0].task
+    task.config_text = task.config_text.replace(
+        "validation: {mode", "validation: {sample: {judge: reader}, mode"
+    )
+    task.save()
+    assert task.config.validation.sample is not None
     for round in rounds:
         scripted_target(round, name="model", label="neutral")
     pilot = play(study, owner, people=2)
@@ -278,8 +289,58 @@ def test_each_plan_of_the_docs_goes_from_template_to_pilot(path):
         open_campaign(rounds[0].task, slug=slug, each=1, places=20)
         arm["campaign"] = slug
     own_study = make_study(task=rounds[0].task, actor=owner, plan_text=yaml.safe_dump(data))
-    pilot = play(own_study, owner, people=2)
+    pilot = play(own_study, owner, people=1)
     assert (pilot.state, pilot.error) == ("done", "")
     assert sum(summary.submitted for summary in summarise_pilot(pilot)) == (
-        2 * len(data["arms"]) if data["design"] == "within" else 2
+        len(data["arms"]) if data["design"] == "within" else 1
     )
+
+
+@pytest.mark.parametrize("code", ["grounded", "secret", "hate-speech", "vqa"])
+def test_simulated_people_work_in_each_official_task(code):
+    config_text = (OFFICIAL_FOLDER / code / "task.yaml").read_text()
+    study, owner, rounds = plan_study(each=1)
+    for round in rounds:
+        Task.objects.filter(pk=round.task_id).update(config_text=config_text)
+        round.contexts.all().delete()
+        round.task.refresh_from_db()
+        config = round.task.config
+        fields = {c.name: PASSAGE for c in config.context if c.kind.is_text}
+        ContextFactory(round=round, fields=fields)
+        # Any answer that such a task takes from a model.
+        field = config.get_component(config.answer_field)
+        label = field.values[0] if field.values else "shop"
+        scripted_target(round, name="model", label=label)
+    pilot = play(study, owner, people=1)
+    assert (pilot.state, pilot.error) == ("done", "")
+    examples = Example.objects.all()
+    assert examples.count() == 1
+    assert not examples.filter(outcome__in=("no_model", "undecided")).exists()
+    delete_pilot(study=study, actor=owner)
+    assert not Example.objects.exists()
+
+
+def test_a_setup_of_a_writing_task_goes_from_one_file_to_a_pilot():
+    task = yaml.safe_load((OFFICIAL_FOLDER / "nli" / "task.yaml").read_text())
+    plan = yaml.safe_load((FOLDER / "instructions-within.yaml").read_text())
+    model = {"adapter": "scripted", "url": "http://scripted.test", "options": {"label": "neutral"}}
+    for arm in plan["arms"]:
+        arm |= {"model": model, "instructions": f"Write a sentence. {arm['differs']}."}
+    plan["size"] |= {"each": 1, "contexts": 20}
+    plan["setup"] = {"task": task, "campaign": {"consent": "Yes.", "ethics": "No harm."}}
+    lines = [json.dumps({"premise": f"Person {n} opened the shop at nine."}) for n in range(20)]
+    owner = UserFactory()
+    study = set_up_study(
+        plan_text=dump_yaml(plan),
+        cases="\n".join(lines).encode(),
+        file_name="cases.jsonl",
+        actor=owner,
+        is_approved=True,
+    )
+    pilot = play(study, owner, people=1)
+    assert (pilot.state, pilot.error) == ("done", "")
+    copies = [arm.campaign.task for arm in pilot.rehearsal.arms.all()]
+    assert [copy.config.instructions for copy in copies] == [
+        arm["instructions"] for arm in plan["arms"]
+    ]
+    assert Example.objects.filter(round__task__in=copies).count() == 2
