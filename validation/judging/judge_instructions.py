@@ -58,10 +58,10 @@ class JudgeQuestion(NamedTuple):
 
     def build_prompt(self, instruction: str) -> str:
         """Return the instruction with the question and its choices."""
-        lines = [
-            f"{code}: {text}" for code, (_, text) in zip(self.codes, self.choices, strict=True)
-        ]
-        return "\n".join([instruction, "", f"Question: {self.text}", *lines])
+        lines = [instruction, "", f"Question: {self.text}"]
+        for code, (_value, text) in zip(self.codes, self.choices, strict=True):
+            lines.append(f"{code}: {text}")
+        return "\n".join(lines)
 
 
 class Choice(NamedTuple):
@@ -123,10 +123,8 @@ def build_question(
 def _list_texts(round: Round, example: Example) -> dict[str, Any]:
     """Return what people who judge the example read, by field; media as models read them."""
     config = round.task.config
-    values = {
-        **list_fields_to_read(config, example.context.fields),
-        **build_blind_inputs(config, example),
-    }
+    context = list_fields_to_read(config, example.context.fields)
+    values = context | build_blind_inputs(config, example)
     texts = {name: _format_value(config, name, value) for name, value in values.items()}
     texts = prepare_for_models(config, round.task, texts)
     if is_about_model(config, example.outcome):

@@ -95,7 +95,7 @@ def ask_judge_model(policy_row: RoundPolicy) -> int:
             if not _has_waited_enough(policy_row):
                 break
             # The others would wait for the same model, each until its deadline.
-            answers, batch, examples = None, [*batch, *examples], []
+            answers, batch, examples = None, batch + examples, []
         if answers is None:
             answers = [JudgeAnswer(None)] * len(batch)
         store_draws(round=round, asked_rule=rule, answers=dict(zip(batch, answers, strict=True)))
