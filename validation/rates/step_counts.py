@@ -55,7 +55,10 @@ def measure_steps(counts: StepCounts) -> dict[str, int | float | Rate | Undefine
     import numpy as np
 
     # Equal patterns are one row with a weight, so that large rounds suffice with few.
-    labels = sorted({label for pattern in counts.patterns for label, _ in pattern})
+    used_labels: set[str] = set()
+    for pattern in counts.patterns:
+        used_labels.update(label for label, _ in pattern)
+    labels = sorted(used_labels)
     table = np.zeros((len(counts.patterns), len(labels)))
     for row, pattern in enumerate(counts.patterns):
         for label, votes in pattern:
