@@ -61,6 +61,7 @@ class DrawForm(forms.Form):
         values = self.cleaned_data
         name, min_chance = values.get("judge"), values.get("min_chance")
         self.rule = None
+        # Without a name there is no rule, and people judge all.
         if name and not self.errors:
             # A chance of 0 has an error of its own, so only an empty field becomes the default.
             chance = DEFAULT_MIN_CHANCE if min_chance is None else min_chance

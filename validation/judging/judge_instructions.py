@@ -82,8 +82,10 @@ def ask_by_instruction(
     """
     config = round.task.config
     field = find_label_field(config)
+    # A call would cost, and its answer could be compared with nothing.
     if field and not example.inputs.get(field):
         return JudgeAnswer(None)
+    # People judge these one by one, so the judge does, too.
     if list_judged_criteria(config, example.outcome, example.inputs):
         return JudgeAnswer(_score_criteria(judge, instruction, round, example))
     question = build_question(round, example)

@@ -255,6 +255,7 @@ def compute_judge_kappa(rows: Sequence[tuple[float, float, float]]) -> float | N
     judge_share = np.average(judge_verdicts, weights=weights)
     people_share = np.average(people_verdicts, weights=weights)
     by_chance = judge_share * people_share + (1 - judge_share) * (1 - people_share)
+    # Both always say the same, so nothing is left that chance doesn't explain.
     if by_chance == 1:
         return None
     return float((agreement - by_chance) / (1 - by_chance))

@@ -55,6 +55,7 @@ def measure_steps(counts: StepCounts) -> dict[str, int | float | Rate | Undefine
     import numpy as np
 
     # Equal patterns are one row with a weight, so that large rounds suffice with few.
+    # Those that somebody chose; the task may have more.
     used_labels: set[str] = set()
     for pattern in counts.patterns:
         used_labels.update(label for label, _ in pattern)

@@ -88,6 +88,7 @@ def measure_judge_correlation(task: Task, rule: DrawRule | None = None) -> Judge
         # Owners decide on what they choose, so only votes are a sample.
         example__consensus__decided_by=Consensus.DecidedBy.VOTES,
     )
+    # Another model, or the same with another instruction, may agree with people less.
     if rule:
         draws = draws.filter(judge=rule.judge, prompt_digest=rule.prompt_digest)
     rows = draws.order_by("-pk").values_list(

@@ -292,6 +292,7 @@ def _read_tokens(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
     tokens = []
     for row in rows if isinstance(rows, list) else []:
         logprob = row.get("logprob") if isinstance(row, Mapping) else None
+        # One wrong number spoils the sum.
         if not isinstance(logprob, int | float) or logprob > 0:
             return []
         # Some servers leave the text out.
