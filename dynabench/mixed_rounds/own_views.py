@@ -42,11 +42,14 @@ def show_arms(request: HttpRequest, code: str, number: int) -> HttpResponse:
             messages.success(request, _("Shares saved. They apply to people’s next texts."))
             return redirect("own-mixed:arms", code, number)
     is_over = round.state in Round.FINISHED_STATES
+    arms = measure_arms(round)
     values = {
         "task": round.task,
         "round": round,
         "form": form,
-        "arms": measure_arms(round),
+        "arms": arms,
+        # Before the round is mixed, the table would have only dashes.
+        "has_numbers": bool(round.arm_shares) or any(row.tries for row in arms),
         "is_over": is_over,
         "can_start": round.state == Round.State.OPEN and not round.arm_shares
         and bool(list_ready_adversaries(round.task)),

@@ -72,6 +72,21 @@ def test_the_page_shows_tries_and_what_is_left(scene, client):
     assert left["Model calls"] == run.max_calls - run.calls
     stored = client.get(address("adversary", adversary.pk), {"state": "stored"})
     assert [one.example for one in stored.context["page"].rows] == [Example.objects.get()]
+    # States without a try would lead to empty pages.
+    counts = {value: number for value, _words, number in page.context["states"]}
+    assert counts.pop("") == sum(counts.values()) == adversary.logged_tries.count()
+    assert set(counts) == set(adversary.logged_tries.values_list("state", flat=True))
+    lost = client.get(address("adversary", adversary.pk), {"state": "lost"})
+    assert ("lost", 0) in {(value, number) for value, _words, number in lost.context["states"]}
+
+
+def test_kinds_have_titles_and_empty_settings_are_left_out(scene, client):
+    round, owner = scene
+    adversary = make_adversary(round, owner, "container")
+    assert adversary.kind_title != adversary.kind
+    assert client.get(address("adversary", adversary.pk)).context["options"] == []
+    adversary.kind = "uninstalled"
+    assert adversary.kind_title == "uninstalled"
 
 
 def test_the_board_puts_adversaries_beside_people(scene, client):

@@ -64,6 +64,7 @@ def test_a_psychologist_walks_from_a_design_to_a_report(owner):
     assert 'id="power-waits"' in client.get(url).text
     work_off()
     simulation = client.get(url).context["simulation"]
+    assert simulation.planned_power == 0.8
     assert (simulation.state, simulation.studies) == ("done", 20)
     assert 0 < simulation.power < 1
     # 5. The study is made, and its page offers a pilot.
