@@ -8,6 +8,7 @@ import pytest
 
 from core.text import docs, docs_search
 from core.text.docs import build_anchor, get_docs_page, list_docs_names
+from scripts.ruler_pictures import draw_ruler
 from tasks.models import TaskMember
 from tests.support.messages import messages_of_python
 from tests.support.variables import APPS
@@ -64,6 +65,16 @@ def test_pictures_of_pages_are_shown_and_no_other_file(client, db):
         assert b"".join(picture.streaming_content)
     for name in ("no-such.png", "..%2fowners.md", "README.md"):
         assert client.get(f"/docs/pictures/{name}").status_code == 404
+
+
+def test_the_page_about_rulers_has_pictures_that_fit_a_phone(client, db):
+    html = client.get("/docs/ruler/").text
+    pictures = dict(re.findall(r'<img src="../pictures/(ruler-[^"]+)" alt="([^"]+)"', html))
+    assert sorted(pictures) == ["ruler-board.png", "ruler-rounds.svg"]
+    drawing = b"".join(client.get("/docs/pictures/ruler-rounds.svg").streaming_content).decode()
+    # As the program draws it now, and wide enough for its words on a screen of 320 pixels.
+    assert drawing == draw_ruler()
+    assert int(re.search(r'<svg [^>]*width="(\d+)"', drawing)[1]) <= 360
 
 
 def test_pages_follow_each_other_in_the_order_of_the_contents(client, db):
