@@ -5,6 +5,7 @@ programs (API, CSV, JSON) have plain numbers.
 """
 
 from decimal import Decimal
+from functools import lru_cache
 
 from django.utils.formats import number_format
 from django.utils.translation import get_language
@@ -31,6 +32,13 @@ def format_decimal(number: float, decimals: int = 1, *, is_grouped: bool = False
     """
     # A value that rounds to zero has no sign. Django cuts decimals off instead of rounding them.
     rounded = round(number, decimals) or 0.0
+    return _format_rounded(rounded, decimals, is_grouped, get_language())
+
+
+# A board repeats few different numbers some thousand times, in the languages of all its readers.
+@lru_cache(maxsize=8192)
+def _format_rounded(rounded: float, decimals: int, is_grouped: bool, _language: str | None) -> str:
+    """Format a number that is rounded already. _language: the active one, which decides how."""
     text = number_format(rounded, decimals, use_l10n=True, force_grouping=is_grouped)
     return text.replace("-", f"{_get_sign_mark()}−")
 
