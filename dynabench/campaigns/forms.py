@@ -7,12 +7,13 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.functional import cached_property
-from django.utils.translation import get_language_info, gettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.rules.writing_conditions import ASK, HIDDEN, PASTE_OFF
 from annotation.writing.forms import ComponentForm
 from core.mail.addresses import is_mail_address
+from core.text.languages import get_language_name
 from core.text.money import format_units, get_decimals
 from core.web.money_input import MoneyInput
 from dynabench.campaigns.before.tour import find_named_items
@@ -383,14 +384,6 @@ def name_languages(campaign: Campaign) -> str:
     """Return the names of the languages that a campaign requires."""
     tags = [part.strip() for part in campaign.languages.replace(";", ",").split(",")]
     return ", ".join(get_language_name(tag) for tag in tags if tag)
-
-
-def get_language_name(tag: str) -> str:
-    """Return a language tag's name in the page's language, or `tag` itself if it is unknown."""
-    try:
-        return str(get_language_info(tag.lower())["name_translated"])
-    except KeyError:
-        return tag
 
 
 class QuestionnaireForm(ComponentForm):

@@ -1,12 +1,17 @@
-"""API view of the properties of an evaluation set's items."""
+"""API views of the properties of an evaluation set's items, and of its languages."""
+
+from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from core.web.api import Pages
-from evaluation.models import EvaluationSetVersion, ItemProperty
+from evaluation.models import EvaluationSetVersion, ItemFit, ItemLanguage, ItemProperty
 from evaluation.test_sets.items import find_fit, select_items
 from tasks.access import find_task_and_editor, require_permission
 from tasks.permissions import can_read
@@ -17,6 +22,8 @@ class ItemPropertiesSerializer(serializers.ModelSerializer[ItemProperty]):
 
     null: too few answers or votes tell it. Standard errors are of the models' ability's scale.
     drift: how much easier (above 0) or harder the item is for later models of the same ability.
+    translation_shift: how much easier (above 0) or harder it is than its translation in the
+    reference language.
     """
 
     example = serializers.UUIDField(
@@ -29,12 +36,12 @@ class ItemPropertiesSerializer(serializers.ModelSerializer[ItemProperty]):
     class Meta:
         model = ItemProperty
         fields = (
-            *("uid", "example", "right_share", "difficulty", "difficulty_error", "discrimination"),
-            *("discrimination_error", "label_may_be_wrong", "drift", "drift_error"),
-            *("has_drifted", "votes", "people_wrong"),
-            *("people_wrong_low", "people_wrong_high", "ambiguity", "ambiguity_low"),
-            "ambiguity_high",
-        )
+            "uid", "example", "right_share", "difficulty", "difficulty_error", "discrimination",
+            "discrimination_error", "label_may_be_wrong", "drift", "drift_error", "has_drifted",
+            "language", "translation_shift", "translation_shift_error",
+            "differs_from_translation", "votes", "people_wrong", "people_wrong_low",
+            "people_wrong_high", "ambiguity", "ambiguity_low", "ambiguity_high",
+        )  # fmt: skip
 
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_set_items_list"))
@@ -49,12 +56,60 @@ class EvaluationSetItems(generics.ListAPIView[ItemProperty]):
     queryset = ItemProperty.objects.none()
 
     def get_queryset(self) -> QuerySet[ItemProperty]:
-        task, editor = find_task_and_editor(self.request, self.kwargs["code"])
-        # A label that may be wrong tells something of the right one.
-        require_permission(editor, task, can_read)
-        versions = EvaluationSetVersion.objects.filter(
-            evaluation_set__task=task, evaluation_set__name=self.kwargs["name"]
-        )
-        version = get_object_or_404(versions, version=self.kwargs["version"])
-        fit = find_fit(version)
+        fit = find_readable_fit(self.request, **self.kwargs)
         return select_items(fit, "set") if fit else ItemProperty.objects.none()
+
+
+class ItemLanguageSerializer(serializers.ModelSerializer[ItemLanguage]):
+    """How a language's examples differ from those of the reference language for models.
+
+    shift, low, high: of the logit of a right answer, above 0 if the language is easier, with a 95%
+    interval. pair_count: translations that were compared; 0: other examples.
+    """
+
+    class Meta:
+        model = ItemLanguage
+        fields = (
+            "language", "reference", "item_count", "pair_count", "right_share",
+            "reference_share", "shift", "low", "high", "p_value",
+        )  # fmt: skip
+
+
+class SetLanguagesSerializer(serializers.Serializer[Any]):
+    """The languages of a version's examples."""
+
+    why_not = serializers.CharField(
+        source="why_no_languages",
+        help_text="one_language, too_few_items or too_few_models; empty: they are compared, or "
+        "too few models have answered anything.",
+    )
+    languages = ItemLanguageSerializer(many=True)
+
+
+class EvaluationSetLanguages(APIView):
+    @extend_schema(operation_id="evaluation_set_languages_get", responses=SetLanguagesSerializer)
+    def get(self, request: Request, code: str, name: str, version: int) -> Response:
+        """Compare the languages of a version's examples, those that are surest to differ first.
+
+        Task editors who may read labels only.
+        """
+        fit = find_readable_fit(request, code=code, name=name, version=version)
+        # Without an estimate nothing is refused yet, so there is no reason either.
+        languages = list(fit.languages.all()) if fit else []
+        why_not = fit.why_no_languages if fit else ""
+        values = {"why_no_languages": why_not, "languages": languages}
+        return Response(SetLanguagesSerializer(values).data)
+
+
+def find_readable_fit(request: Request, code: str, name: str, version: int) -> ItemFit | None:
+    """Return the estimate of a version's items, or None before there is one.
+
+    Raises 404, and 403 for editors who may not read labels.
+    """
+    task, editor = find_task_and_editor(request, code)
+    # A label that may be wrong tells something of the right one.
+    require_permission(editor, task, can_read)
+    versions = EvaluationSetVersion.objects.filter(
+        evaluation_set__task=task, evaluation_set__name=name
+    )
+    return find_fit(get_object_or_404(versions, version=version))

@@ -59,6 +59,11 @@ urlpatterns = [
         items.EvaluationSetItems.as_view(),
         name="evaluation-set-items",
     ),
+    path(
+        f"{SETS_PATH}<slug:name>/versions/<int:version>/languages/",
+        items.EvaluationSetLanguages.as_view(),
+        name="evaluation-set-languages",
+    ),
     path(f"{SETS_PATH}<slug:name>/take/", sets.TakeRoundView.as_view(), name="evaluation-set-take"),
     path(
         f"{SETS_PATH}<slug:name>/inputs/",

@@ -4,7 +4,6 @@ They are filled from the version's numbers and the task's configuration, and nam
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,12 +11,12 @@ from textwrap import indent
 from typing import Any
 
 import yaml
-from django.conf.locale import LANG_INFO
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.fields.json import KeyTextTransform
 from django.template.loader import render_to_string
 from django.utils.translation import override
 
+from core.text.languages import is_language_tag
 from evaluation.dataset_releases import hub_benchmark, responsible_ai
 from evaluation.dataset_releases.authorship import Authorship, read_authorship
 from evaluation.dataset_releases.columns import FEATURE_NAMES, Field, list_fields
@@ -49,7 +48,6 @@ HUB_SPLIT_NAMES = {
 }
 HIDDEN_TEST_SPLIT = "test-unlabelled"
 """The name of the public files of a private test split."""
-LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 NO_MODEL_LIMIT = "No model answered the authors, so the rows are not hard for any one model."
 SIMULATION_NOTICE = "Simulated: programs wrote and judged all rows of this release."
 CROISSANT_CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
@@ -185,9 +183,9 @@ def find_languages(dataset: Dataset) -> list[str]:
     languages: set[str | None] = set()
     for row in values:
         languages.add(row[column_index])
-    named_languages = set(filter(None, languages))
+    named_languages = {language for language in languages if language}
     # If any tag is not a language, tags mean something else in this task.
-    if not named_languages or not all(map(_is_language, named_languages)):
+    if not named_languages or not all(map(is_language_tag, named_languages)):
         return [config.language]
     if len(named_languages) < len(languages):  # texts without one are in the task's language
         named_languages.add(config.language)
@@ -196,11 +194,6 @@ def find_languages(dataset: Dataset) -> list[str]:
 
 def _has_language(config: TaskConfig) -> bool:
     return any(component.name == "language" for component in config.context)
-
-
-def _is_language(text: str | None) -> bool:
-    """Return whether the text is a tag such as de or pt-BR whose language code Django knows."""
-    return bool(text and LANGUAGE_PATTERN.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
 
 
 def _choose_description(dataset: Dataset) -> str:

@@ -11,7 +11,7 @@ from evaluation.models.datasets import (
     release_path,
 )
 from evaluation.models.evaluation_sets import EvaluationSet, EvaluationSetVersion
-from evaluation.models.item_properties import ItemFit, ItemProperty
+from evaluation.models.item_properties import ItemFit, ItemLanguage, ItemProperty
 from evaluation.models.jobs import Job
 from evaluation.models.leak_trials import LeakTrial
 from evaluation.models.llm_judges import LlmJudge, LlmScore, LlmVerdict
@@ -47,6 +47,7 @@ __all__ = [
     "ExpectedScore",
     "HandedAnswers",
     "ItemFit",
+    "ItemLanguage",
     "ItemProperty",
     "Job",
     "LeakTrial",

@@ -16,13 +16,20 @@ from numpy.typing import NDArray
 from annotation.models import Example
 from evaluation.contract import SetRow
 from evaluation.dataset_releases.reading import select_finished_releases
-from evaluation.models import EvaluationRun, EvaluationSetVersion, ItemFit, ItemProperty
+from evaluation.models import (
+    EvaluationRun,
+    EvaluationSetVersion,
+    ItemFit,
+    ItemLanguage,
+    ItemProperty,
+)
+from evaluation.runs.item_languages import compare_set_languages
 from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.stored_answers import AnswerReader
 from evaluation.scoring.metrics import MetricUnavailable
 from evaluation.scoring.ruler.drift import MIN_SIDE_MODELS, measure_drift
 from evaluation.scoring.ruler.people import VoteEstimate, estimate_ambiguity, estimate_error
-from evaluation.scoring.ruler.response_model import fit_items
+from evaluation.scoring.ruler.response_model import ItemProperties, fit_items
 from evaluation.task_shape import get_labels
 from evaluation.test_sets.items import MAX_ITEMS, MIN_MODELS
 from validation.models import Validation, Verdict
@@ -56,21 +63,30 @@ def refresh_item_properties(version: EvaluationSetVersion) -> bool:
     except (OSError, EOFError, ValueError):
         logger.exception("The set %s cannot be read", version)
         return False
-    is_right, arrivals = _read_right_answers(version, reader)
+    is_right, runs = _read_right_answers(version, reader)
     # Files of some models may be gone or damaged.
     if len(is_right) < MIN_MODELS:
         return False
+    arrivals = [run.submission.queued_at for run in runs]
     day = choose_dividing_day(arrivals, find_release_day(version))
-    items = _build_items(version, reader.rows, is_right, arrivals, day)
+    properties = fit_items(is_right, np.ones_like(is_right))
+    items = _build_items(version, reader.rows, is_right, arrivals, day, properties)
+    languages = compare_set_languages(
+        version, reader.rows, is_right, [run.submission_id for run in runs], properties
+    )
+    languages.describe(items)
     with transaction.atomic():
         ItemFit.objects.get_or_create(version=version, defaults={"model_count": model_count})
         fit = ItemFit.objects.select_for_update(of=("self",)).get(version=version)
         fit.model_count, fit.fitted_at, fit.divided_at = model_count, timezone.now(), day
-        fit.save(update_fields=["model_count", "fitted_at", "divided_at"])
+        fit.why_no_languages = languages.why_not
+        fit.save(update_fields=["model_count", "fitted_at", "divided_at", "why_no_languages"])
         fit.items.all().delete()
         for item in items:
             item.fit = fit
         ItemProperty.objects.bulk_create(items, batch_size=BATCH_ROWS)
+        fit.languages.all().delete()
+        ItemLanguage.objects.bulk_create(languages.build_rows(fit))
     return True
 
 
@@ -85,18 +101,18 @@ def find_answered_runs(version: EvaluationSetVersion) -> QuerySet[EvaluationRun]
 
 def _read_right_answers(
     version: EvaluationSetVersion, reader: AnswerReader
-) -> tuple[NDArray[np.bool_], list[datetime]]:
-    """Return which answers are right, and when each model arrived.
+) -> tuple[NDArray[np.bool_], list[EvaluationRun]]:
+    """Return which answers are right, and the run of each model with its submission.
 
     The answers have one row for each model and one column for each item.
     """
-    rows, arrivals = [], []
+    rows, runs = [], []
     for run in find_answered_runs(version).select_related("submission")[:MAX_MODELS]:
         right_answers = reader.read_right_answers(run)
         if right_answers is not None:
             rows.append(right_answers)
-            arrivals.append(run.submission.queued_at)
-    return np.array(rows, dtype=bool).reshape(len(rows), len(reader.rows)), arrivals
+            runs.append(run)
+    return np.array(rows, dtype=bool).reshape(len(rows), len(reader.rows)), runs
 
 
 def find_release_day(version: EvaluationSetVersion) -> datetime | None:
@@ -134,19 +150,18 @@ def _build_items(
     is_right: NDArray[np.bool_],
     arrivals: Sequence[datetime],
     day: datetime | None,
+    properties: ItemProperties,
 ) -> list[ItemProperty]:
     """Return the properties of all items, not stored. They have no fit yet.
 
     day: what divides earlier from later models; None without drift.
     """
-    is_answered = np.ones_like(is_right)
-    properties = fit_items(is_right, is_answered)
     difficulties, difficulty_errors = properties.compute_difficulties()
     shifts = shift_errors = np.full(len(rows), np.nan)
     drifted = np.zeros(len(rows), dtype=bool)
     if day is not None:
         is_later = np.array([arrival > day for arrival in arrivals])
-        drift = measure_drift(is_right, is_answered, is_later, properties)
+        drift = measure_drift(is_right, np.ones_like(is_right), is_later, properties)
         shifts, shift_errors, drifted = drift.shifts, drift.errors, drift.is_flagged
     columns = np.column_stack(
         [

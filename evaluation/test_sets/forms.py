@@ -242,6 +242,7 @@ class ItemFilter(ListFilter):
         choices=[
             ("doubtful", _("Labels that may be wrong")),
             ("drifted", _("Changed for later models")),
+            ("translated", _("Different from their translation")),
             ("hard", _("Hardest for models")),
             ("telling", _("Examples that tell models apart")),
             ("ambiguous", _("Examples on which people disagree")),

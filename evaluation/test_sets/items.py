@@ -16,6 +16,7 @@ MAX_ITEMS = 20_000
 ORDERS = {
     "doubtful": ("-label_may_be_wrong", F("discrimination").asc(nulls_last=True)),
     "drifted": ("-has_drifted", F("drift").desc(nulls_last=True)),
+    "translated": ("-differs_from_translation", F("translation_shift").asc(nulls_last=True)),
     "hard": (F("right_share").asc(),),
     "telling": (F("discrimination").desc(nulls_last=True),),
     "ambiguous": (F("ambiguity").desc(nulls_last=True),),
@@ -25,6 +26,7 @@ ORDERS = {
 CSV_COLUMNS = (
     *("position", "uid", "right_share", "difficulty", "difficulty_error", "discrimination"),
     *("discrimination_error", "label_may_be_wrong", "drift", "drift_error", "has_drifted"),
+    *("language", "translation_shift", "translation_shift_error", "differs_from_translation"),
     *("votes", "people_wrong", "people_wrong_low"),
     *("people_wrong_high", "ambiguity", "ambiguity_low", "ambiguity_high"),
 )
@@ -49,12 +51,13 @@ def select_items(fit: ItemFit, order: str) -> QuerySet[ItemProperty]:
 
 
 def count_marks(fit: ItemFit) -> dict[str, int]:
-    """Return how many items have a mark: doubtful labels, and easier or harder later. One query."""
+    """Return how many items have a mark: doubtful labels, drift, bad translations. One query."""
     has_drifted = Q(has_drifted=True)
     return fit.items.order_by().aggregate(
         doubtful=Count("pk", filter=Q(label_may_be_wrong=True)),
         easier=Count("pk", filter=has_drifted & Q(drift__gt=0)),
         harder=Count("pk", filter=has_drifted & Q(drift__lt=0)),
+        translations=Count("pk", filter=Q(differs_from_translation=True)),
     )
 
 

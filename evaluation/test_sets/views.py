@@ -223,6 +223,7 @@ def show_items(request: HttpRequest, code: str, name: str, version: int) -> Http
         page = list_page(request, select_items(fit, filters.cleaned_data["order"] or "doubtful"))
         values |= {"page": page, "items": add_texts(set_version, page.rows)}
         values["marks"] = count_marks(fit)
+        values["languages"] = list(fit.languages.all())
     return render(request, "evaluation/set_items.html", values)
 
 

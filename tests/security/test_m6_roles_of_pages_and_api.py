@@ -126,6 +126,9 @@ SAME = {
     f"GET {SET}versions/<int:version>/items/": (
         f"{OWN}evaluation-sets/<slug:name>/v<int:version>/items/"
     ),
+    f"GET {SET}versions/<int:version>/languages/": (
+        f"{OWN}evaluation-sets/<slug:name>/v<int:version>/items/"
+    ),
     f"GET {TASK}ruler/": f"{OWN}ruler/",
     f"POST {TASK}ruler/": f"POST {OWN}ruler/retire/",
     f"DELETE {TASK}ruler/": f"POST {OWN}ruler/retire/",

@@ -27,14 +27,34 @@ def answer_by_ability(version, count, seed=1, first=0, known=None):
         if known is not None:
             logits[known] = 3
         right = chance.random(SIZE) < 1 / (1 + np.exp(-logits))
-        lines = b"".join(
-            build_prediction_line(f"u{place}", Answer(LABELS[(place + (not right[place])) % 3]))
-            for place in range(SIZE)
-        )
-        EvaluationRun.objects.create(
-            submission=accepted_model(version.evaluation_set.task, name=f"model {number}"),
-            version=version,
-            state="done",
-            outcome="ok",
-            predictions=ContentFile(gzip.compress(lines), name="p.jsonl.gz"),
-        )
+        _store_run(version, f"model {number}", right)
+
+
+def answer_in_two_languages(version, count, *, bad, seed=1):
+    """Let models answer a set whose second half are translations, which are harder by 1 logit.
+
+    bad: the place of a translation that only few have right.
+    """
+    chance, half = np.random.default_rng(seed), SIZE // 2
+    for number in range(count):
+        ability = 3 * (number % 24) / 23 - 1.5
+        logits = np.tile(ability - np.linspace(-2, 0.5, half), 2)
+        logits[half:] -= 1
+        logits[bad] = -4
+        right = chance.random(SIZE) < 1 / (1 + np.exp(-logits))
+        _store_run(version, f"model {number}", right)
+
+
+def _store_run(version, name, right):
+    """Store a finished run of a new model, right where `right` says so."""
+    lines = b"".join(
+        build_prediction_line(f"u{place}", Answer(LABELS[(place + (not right[place])) % 3]))
+        for place in range(SIZE)
+    )
+    EvaluationRun.objects.create(
+        submission=accepted_model(version.evaluation_set.task, name=name),
+        version=version,
+        state="done",
+        outcome="ok",
+        predictions=ContentFile(gzip.compress(lines), name="p.jsonl.gz"),
+    )

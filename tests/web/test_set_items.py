@@ -22,11 +22,17 @@ from tests.support.factories import (
     UserFactory,
 )
 from tests.support.judging import write
-from tests.support.set_items import SIZE, WRONG, answer_by_ability
+from tests.support.set_items import (
+    SIZE,
+    WRONG,
+    answer_by_ability,
+    answer_in_two_languages,
+)
 from validation.models import Validation
 
 pytestmark = pytest.mark.django_db
 URL = "/own/nli/evaluation-sets/dev/v1/items/"
+LANGUAGES = "/api/v1/tasks/nli/evaluation-sets/dev/versions/1/languages/"
 API = "/api/v1/tasks/nli/evaluation-sets/dev/versions/1/items/"
 
 
@@ -81,11 +87,59 @@ def test_items_that_change_for_later_models_are_marked(client, version, editor):
     assert item.drift > 3 * item.drift_error > 0
     client.force_login(editor)
     page = client.get(f"{URL}?order=drifted")
-    assert page.context["marks"] == {"doubtful": 1, "easier": 1, "harder": 0}
+    marks = {"doubtful": 1, "easier": 1, "harder": 0, "translations": 0}
+    assert page.context["marks"] == marks
     first = page.context["items"][0].item
     assert (first.position, first.has_drifted) == (leaked, True)
     items = client.get(API).json()["results"]
     assert [row["uid"] for row in items if row["has_drifted"]] == [f"u{leaked}"]
+
+
+def test_languages_are_compared_by_translations(client, task, version, editor):
+    bad, half = 35, SIZE // 2
+    # The second half is German, and each of its examples translates one of the first half.
+    rows = [
+        replace(
+            row,
+            uid=f"q{place % half}-{'de' if place >= half else 'en'}",
+            slices={"language": ("de" if place >= half else "en",)},
+        )
+        for place, row in enumerate(rows_of(SIZE))
+    ]
+    translated = set_version(task, "translated", rows=rows)
+    answer_in_two_languages(translated, 80, bad=bad)
+    assert refresh_item_properties(translated)
+    fit = ItemFit.objects.get(version=translated)
+    assert fit.why_no_languages == ""
+    language = fit.languages.get()
+    assert (language.language, language.reference) == ("de", "en")
+    assert (language.item_count, language.pair_count) == (half, half)
+    assert (language.direction, language.high < 0) == ("harder", True)
+    flagged = fit.items.filter(differs_from_translation=True)
+    assert [item.position for item in flagged] == [bad]
+    client.force_login(editor)
+    page = client.get(f"{URL.replace('dev', 'translated')}?order=translated")
+    assert page.context["items"][0].item.position == bad
+    assert page.context["languages"] == [language]
+    assert page.context["marks"]["translations"] == 1
+    languages = client.get(LANGUAGES.replace("dev", "translated")).json()
+    assert languages["why_not"] == ""
+    assert [row["language"] for row in languages["languages"]] == ["de"]
+    lines = client.get(f"{URL.replace('dev', 'translated')}?format=csv").text.splitlines()
+    marked = [
+        line["uid"] for line in csv.DictReader(lines) if line["differs_from_translation"] == "True"
+    ]
+    assert marked == [f"q{bad - half}-de"]
+
+
+def test_a_set_in_one_language_says_why_none_is_compared(client, version, editor):
+    client.force_login(editor)
+    assert client.get(LANGUAGES).json() == {"why_not": "", "languages": []}
+    answer_by_ability(version, 20)
+    assert refresh_item_properties(version)
+    assert client.get(LANGUAGES).json() == {"why_not": "one_language", "languages": []}
+    assert client.get(URL).context["languages"] == []
+    assert set(ItemProperty.objects.values_list("language", flat=True)) == {"en"}
 
 
 def test_the_day_of_the_release_divides_if_both_sides_have_models(version):
@@ -179,9 +233,10 @@ def test_editors_read_items_on_a_page_in_a_file_and_by_the_api(client, version, 
 def test_others_learn_nothing_of_labels(client, task, version, role, status):
     user = UserFactory()
     client.force_login(user)
-    assert {client.get(URL).status_code, client.get(API).status_code} == {404}
+    addresses = (URL, API, LANGUAGES)
+    assert {client.get(address).status_code for address in addresses} == {404}
     TaskMember.objects.create(task=task, user=user, role=role)
-    assert {client.get(URL).status_code, client.get(API).status_code} == {status}
+    assert {client.get(address).status_code for address in addresses} == {status}
     TaskMember.objects.filter(user=user).update(is_blind=True)
     if role == "owner":
-        assert {client.get(URL).status_code, client.get(API).status_code} == {403}
+        assert {client.get(address).status_code for address in addresses} == {403}

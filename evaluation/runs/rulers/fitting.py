@@ -4,7 +4,6 @@ docs/statistics.md, "One ruler", has the method.
 """
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
@@ -28,6 +27,7 @@ from evaluation.runs.rulers.selectors import (
     select_link_versions,
 )
 from evaluation.runs.stored_answers import AnswerReader
+from evaluation.runs.whole_models import identify_whole_models
 from evaluation.scoring.metrics import MetricUnavailable
 from evaluation.scoring.ruler.anchors import choose_anchors
 from evaluation.scoring.ruler.linking import link_shares
@@ -45,8 +45,6 @@ MAX_KNOWN = 300
 REFIT_SHARE = 1.1
 """A set is linked again once a tenth more models have run it."""
 BATCH_ROWS = 1000
-CHECKPOINT = re.compile(r"[ _.-](?:v|step|epoch|checkpoint|ckpt)[ _.-]?\d+$|_[^_]+$")
-"""The end of a name by which versions of one model differ."""
 Answers = NDArray[np.bool_]
 Row = tuple[EvaluationSetVersion, str]
 """A version of a set, and the uid of one of its items."""
@@ -98,7 +96,7 @@ def choose_rows(
     answers = sources.read(_choose_newest(find_complete_models(versions)), beat)
     is_right = np.array(list(answers.values()))
     try:
-        split_whole_models(_name_whole_models(list(answers)))
+        split_whole_models(identify_whole_models(list(answers)))
         chosen = choose_anchors(
             is_right,
             sources.groups,
@@ -207,7 +205,7 @@ class _Refreshing:
                 ids.append(run.submission_id)
                 right_rows.append(right_answers)
         try:
-            folds = split_whole_models(_name_whole_models(ids))
+            folds = split_whole_models(identify_whole_models(ids))
         # Stored without a fit, so that the same few models aren't read again each minute.
         except TooFewModels:
             return link
@@ -327,16 +325,3 @@ def _store_means(standings: Sequence[RulerStanding]) -> None:
 def _choose_newest(model_ids: Sequence[UUID]) -> list[UUID]:
     newest = Submission.objects.filter(pk__in=model_ids).order_by("-queued_at", "pk")
     return list(newest.values_list("pk", flat=True)[:MAX_KNOWN])
-
-
-def _name_whole_models(model_ids: Sequence[UUID]) -> list[str]:
-    """Return for each submission the model that it is a version of.
-
-    Submissions of one owner whose names differ only in a version or after the last `_` are one.
-    """
-    rows = Submission.objects.filter(pk__in=model_ids).values_list("pk", "owner", "team", "name")
-    names = {
-        pk: f"{owner} {team} {CHECKPOINT.sub('', name.lower()) or name}"
-        for pk, owner, team, name in rows
-    }
-    return [names[pk] for pk in model_ids]
