@@ -22,7 +22,9 @@ from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.queue.lifecycle import do_job_work
 
 End = AdversaryRun.End
-PAUSED_MESSAGE = gettext_noop("Paused while other jobs have their turn. It goes on by itself.")
+PAUSED_MESSAGE = gettext_noop(
+    "Paused while other jobs have their turn. The run continues by itself."
+)
 
 
 def run_adversary(run: AdversaryRun, seconds: float | None = None) -> None:
