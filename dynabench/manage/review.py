@@ -1,6 +1,7 @@
 """The review queue: a sample of judged examples and all disagreements, for an expert's decision."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -100,11 +101,22 @@ def _show_example(
         "form": form or DecisionForm(example=example),
         "wanted": QueueFilter(request, task),
         "said": message,
+        "item": _describe_item(task, example),
         **build_case_file(task, example),
     }
     if can_edit(request.user, task):
         values["judge_columns"] = list_judge_columns(task, example)
     return render_page(request, "own/review_example.html", values, block_name="work", status=status)
+
+
+def _describe_item(task: Task, example: Example) -> Any:
+    """Return the example's properties (`RoundItem`); None before people have voted on it."""
+    if not example.validations.exists():
+        return None
+    # Imported on use, because it loads scipy.
+    from evaluation.runs.round_items import describe_round_items
+
+    return describe_round_items(task.config, [example])[0]
 
 
 @require_http_methods(["GET", "POST"])

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
@@ -10,11 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.models import Example
 from core.web.api import Pages
 from evaluation.models import EvaluationSetVersion, ItemFit, ItemLanguage, ItemProperty
 from evaluation.test_sets.items import find_fit, select_items
-from tasks.access import find_task_and_editor, require_permission
-from tasks.permissions import can_read
+from tasks.access import find_task, find_task_and_editor, require_permission
+from tasks.permissions import can_read, can_review
 
 
 class ItemPropertiesSerializer(serializers.ModelSerializer[ItemProperty]):
@@ -42,6 +45,60 @@ class ItemPropertiesSerializer(serializers.ModelSerializer[ItemProperty]):
             "differs_from_translation", "votes", "people_wrong", "people_wrong_low",
             "people_wrong_high", "ambiguity", "ambiguity_low", "ambiguity_high",
         )  # fmt: skip
+
+
+class RoundItemSerializer(serializers.Serializer[Any]):
+    """How hard and how ambiguous an example of a round is; null: too few votes or answers say so.
+
+    The properties from `difficulty` on are those of its last test set.
+    """
+
+    example = serializers.UUIDField()
+    models = serializers.IntegerField(help_text="That were asked when it was written.")
+    models_right = serializers.IntegerField()
+    votes = serializers.IntegerField(help_text="Of people, without reports.")
+    people_wrong = serializers.FloatField(
+        allow_null=True, help_text="The chance that a person doesn't answer as the author."
+    )
+    people_wrong_low = serializers.FloatField(allow_null=True)
+    people_wrong_high = serializers.FloatField(allow_null=True)
+    ambiguity = serializers.FloatField(
+        allow_null=True, help_text="The chance that two people disagree."
+    )
+    ambiguity_low = serializers.FloatField(allow_null=True)
+    ambiguity_high = serializers.FloatField(allow_null=True)
+    difficulty = serializers.FloatField(allow_null=True)
+    difficulty_error = serializers.FloatField(allow_null=True)
+    discrimination = serializers.FloatField(allow_null=True)
+    discrimination_error = serializers.FloatField(allow_null=True)
+    label_may_be_wrong = serializers.BooleanField(
+        allow_null=True, help_text="null: no test set with it has been estimated yet."
+    )
+
+
+@extend_schema_view(get=extend_schema(operation_id="rounds_items_list"))
+class RoundItems(generics.ListAPIView[Example]):
+    """List the properties of a round's examples, oldest first, as soon as they are judged.
+
+    The round needs no test set. Withdrawn examples are left out. Reviewers of the task only.
+    """
+
+    serializer_class = RoundItemSerializer
+    pagination_class = Pages
+    queryset = Example.objects.none()
+
+    def get_queryset(self) -> QuerySet[Example]:
+        self.task = find_task(self.request, self.kwargs["code"], can_review)
+        round = get_object_or_404(self.task.rounds, number=self.kwargs["number"])
+        return Example.objects.filter(round=round, retracted_at__isnull=True)
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        """Return the properties of a page of examples."""
+        # Imported on use, because it loads scipy.
+        from evaluation.runs.round_items import describe_round_items
+
+        examples = super().paginate_queryset(queryset) or ()
+        return describe_round_items(self.task.config, examples)
 
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_set_items_list"))

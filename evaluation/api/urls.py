@@ -37,6 +37,7 @@ urlpatterns = [
         datasets.DatasetFileView.as_view(),
         name="dataset-file",
     ),
+    path(f"{ROUND_PATH}items/", items.RoundItems.as_view(), name="round-items"),
     path(f"{ROUND_PATH}export/", datasets.RoundExport.as_view(), name="export"),
     path(f"{TASK_PATH}trainings/", trainings.Trainings.as_view(), name="trainings"),
     path(f"{TASK_PATH}trainings/<int:pk>/", trainings.TrainingView.as_view(), name="training"),

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -177,7 +177,7 @@ def _build_items(
     columns[~properties.is_stated] = np.nan
     flagged, right_shares = properties.flag_negative(), is_right.mean(axis=0)
     examples = _find_examples(version, rows)
-    votes = _read_votes(examples)
+    votes = read_votes(examples.values())
     labels = get_labels(version.evaluation_set.task.config)
     items = []
     for position, row in enumerate(rows):
@@ -199,7 +199,7 @@ def _build_items(
                 drift=shift,
                 drift_error=shift_error,
                 has_drifted=bool(drifted[position]),
-                **_describe_votes(votes.get(example_id or 0, ()), row, labels),
+                **describe_votes(votes.get(example_id or 0, ()), row.gold, labels),
             )
         )
     return items
@@ -220,10 +220,10 @@ def _find_examples(version: EvaluationSetVersion, rows: Sequence[SetRow]) -> dic
     return {uid or str(uuid): pk for pk, uid, uuid in pairs if (uid or str(uuid)) in uids}
 
 
-def _read_votes(examples: Mapping[str, int]) -> Votes:
-    """Return the votes of people on these examples. Votes of programs don't count."""
+def read_votes(ids: Iterable[int]) -> Votes:
+    """Return the votes of people on the examples with these ids. Votes of programs don't count."""
     votes: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
-    example_ids = iter(examples.values())
+    example_ids = iter(ids)
     while batch := list(islice(example_ids, BATCH_ROWS)):
         rows = Validation.objects.filter(example__in=batch, by_program=False)
         for example_id, label, verdict in rows.values_list("example", "label", "verdict"):
@@ -231,13 +231,13 @@ def _read_votes(examples: Mapping[str, int]) -> Votes:
     return votes
 
 
-def _describe_votes(
-    votes: Sequence[tuple[str, str]], row: SetRow, labels: Sequence[str] | None
+def describe_votes(
+    votes: Sequence[tuple[str, str]], right_answers: Iterable[Any], labels: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return the columns of an item that tell of people."""
     # Who reports an example says nothing about its label.
     choices = [label or verdict for label, verdict in votes if verdict != Verdict.FLAGGED]
-    right_choices = {Verdict.CORRECT, *map(str, row.gold)}
+    right_choices = {Verdict.CORRECT, *map(str, right_answers)}
     wrong_count = sum(choice not in right_choices for choice in choices)
     counts = Counter(choices)
     # People say which label, or whether the author's is correct.

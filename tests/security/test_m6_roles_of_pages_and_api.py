@@ -72,6 +72,7 @@ SAME = {
     f"GET {ROUND}examples/": f"{A_ROUND}export.jsonl",
     f"GET {ROUND}validations/": f"{A_ROUND}export.jsonl",
     f"GET {ROUND}steps/": f"{A_ROUND}export.jsonl",
+    f"GET {ROUND}items/": REVIEW,
     f"GET {ROUND}export/": f"{A_ROUND}export.jsonl",
     f"GET {ROUND}activity/": OWN,
     f"GET {ROUND}second-opinion/": f"{A_ROUND}second-opinion/",

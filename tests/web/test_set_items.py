@@ -198,8 +198,8 @@ def test_votes_of_people_say_how_hard_and_ambiguous_an_item_is(task):
     examples = item_services._find_examples(version, [own_row])
     assert own_row.gold == ("neutral",)
     assert examples == {str(example.uuid): example.pk}
-    columns = item_services._describe_votes(
-        item_services._read_votes(examples)[example.pk], own_row, ("a", "b", "c")
+    columns = item_services.describe_votes(
+        item_services.read_votes(examples.values())[example.pk], own_row.gold, ("a", "b", "c")
     )
     assert columns["votes"] == 4
     assert columns["people_wrong"] == pytest.approx(1.5 / 5)
