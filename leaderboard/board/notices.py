@@ -36,8 +36,8 @@ def explain_sets(matrix: Matrix) -> Iterator[str]:
 
     if any(board_set.left_out for board_set in matrix.sets):
         yield gettext_noop(
-            "People judged only a sample of a round, so its test set lacks examples. Of most of them "
-            "a judge model was sure. The page of each model estimates the whole round."
+            "People judged only a sample of a round, so its test set lacks examples. Of most of "
+            "them a judge model was sure. The page of each model estimates the whole round."
         )
 
 
