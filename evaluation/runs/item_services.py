@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -32,6 +32,8 @@ from evaluation.scoring.ruler.people import VoteEstimate, estimate_ambiguity, es
 from evaluation.scoring.ruler.response_model import ItemProperties, fit_items
 from evaluation.task_shape import get_labels
 from evaluation.test_sets.items import MAX_ITEMS, MIN_MODELS
+from tasks.config.schema import TaskConfig
+from validation.consensus.claims import find_confirming_verdict, find_label_field
 from validation.models import Validation, Verdict
 
 logger = logging.getLogger(__name__)
@@ -178,13 +180,15 @@ def _build_items(
     flagged, right_shares = properties.flag_negative(), is_right.mean(axis=0)
     examples = _find_examples(version, rows)
     votes = read_votes(examples.values())
-    labels = get_labels(version.evaluation_set.task.config)
+    config = version.evaluation_set.task.config
+    labels, outcomes = get_labels(config), _read_outcomes(examples.values())
     items = []
     for position, row in enumerate(rows):
         difficulty, difficulty_error, discrimination, discrimination_error, shift, shift_error = (
             None if np.isnan(number) else float(number) for number in columns[position]
         )
         example_id = examples.get(row.uid)
+        right_choices = find_right_choices(config, outcomes.get(example_id or 0, ""), row.gold)
         items.append(
             ItemProperty(
                 position=position,
@@ -199,7 +203,7 @@ def _build_items(
                 drift=shift,
                 drift_error=shift_error,
                 has_drifted=bool(drifted[position]),
-                **describe_votes(votes.get(example_id or 0, ()), row.gold, labels),
+                **describe_votes(votes.get(example_id or 0, ()), right_choices, labels),
             )
         )
     return items
@@ -220,6 +224,15 @@ def _find_examples(version: EvaluationSetVersion, rows: Sequence[SetRow]) -> dic
     return {uid or str(uuid): pk for pk, uid, uuid in pairs if (uid or str(uuid)) in uids}
 
 
+def _read_outcomes(ids: Iterable[int]) -> dict[int, str]:
+    """Return the outcomes of the examples with these ids."""
+    outcomes: dict[int, str] = {}
+    example_ids = iter(ids)
+    while batch := list(islice(example_ids, BATCH_ROWS)):
+        outcomes |= Example.objects.filter(pk__in=batch).values_list("pk", "outcome")
+    return outcomes
+
+
 def read_votes(ids: Iterable[int]) -> Votes:
     """Return the votes of people on the examples with these ids. Votes of programs don't count."""
     votes: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
@@ -231,19 +244,35 @@ def read_votes(ids: Iterable[int]) -> Votes:
     return votes
 
 
+def find_right_choices(config: TaskConfig, outcome: str, answers: Iterable[Any]) -> set[str]:
+    """Return the labels and the verdict of votes that agree with an example's right answers.
+
+    Empty if nobody knows yet whether the model was right. answers: the right labels; ignored where
+    people vote on verdicts alone. There the verdict that confirms a catch is that the model is
+    incorrect.
+    """
+    choices = set(map(str, answers)) if find_label_field(config) else set()
+    if verdict := find_confirming_verdict(config, outcome):
+        choices.add(verdict)
+    return choices
+
+
 def describe_votes(
-    votes: Sequence[tuple[str, str]], right_answers: Iterable[Any], labels: Sequence[str] | None
+    votes: Sequence[tuple[str, str]], right_choices: Collection[str], labels: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the columns of an item that tell of people."""
+    """Return the columns of an item that tell of people.
+
+    right_choices: see `find_right_choices`. Empty: how often people are wrong is not known.
+    """
     # Who reports an example says nothing about its label.
     choices = [label or verdict for label, verdict in votes if verdict != Verdict.FLAGGED]
-    right_choices = {Verdict.CORRECT, *map(str, right_answers)}
     wrong_count = sum(choice not in right_choices for choice in choices)
     counts = Counter(choices)
     # People say which label, or whether the author's is correct.
     answer_count = max(len(labels or ()), len(counts), 2)
     columns: dict[str, Any] = {"votes": len(choices)}
-    columns |= _name_columns("people_wrong", estimate_error(wrong_count, len(choices)))
+    if right_choices:
+        columns |= _name_columns("people_wrong", estimate_error(wrong_count, len(choices)))
     columns |= _name_columns("ambiguity", estimate_ambiguity(list(counts.values()), answer_count))
     return columns
 

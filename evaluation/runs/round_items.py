@@ -12,7 +12,7 @@ from django.db.models import Count, Q
 
 from annotation.models import Example, TargetOutput
 from evaluation.models import ItemProperty
-from evaluation.runs.item_services import describe_votes, read_votes
+from evaluation.runs.item_services import describe_votes, find_right_choices, read_votes
 from evaluation.task_shape import get_labels
 from tasks.config.schema import TaskConfig
 
@@ -64,13 +64,14 @@ def describe_round_items(config: TaskConfig, examples: Sequence[Example]) -> lis
         model_count, right_count = counted_answers.get(example.pk, (0, 0))
         # Free answers and conversations have none: then only a verdict can agree.
         author_answer = example.inputs.get(config.answer_field)
-        right_answers = [] if author_answer is None else [author_answer]
+        answers = [] if author_answer is None else [author_answer]
+        right_choices = find_right_choices(config, example.outcome, answers)
         items.append(
             RoundItem(
                 example=example.uuid,
                 models=model_count,
                 models_right=right_count,
-                **describe_votes(votes.get(example.pk, ()), right_answers, labels),
+                **describe_votes(votes.get(example.pk, ()), right_choices, labels),
                 **set_items.get(example.pk, {}),
             )
         )

@@ -1,17 +1,21 @@
 """The properties of a round's examples before the round is a test set."""
 
+import json
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Example
 from evaluation.models import ItemFit, ItemProperty
+from evaluation.runs.item_services import describe_votes, find_right_choices
 from evaluation.scoring.ruler.people import estimate_ambiguity, estimate_error
-from tasks.models import TaskMember
+from tasks.models import TaskMember, parse_config
 from tests.support.evaluations import set_version
 from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
 from tests.support.judging import answered, write
+from tests.support.talks import CONFIG
 from validation.consensus.consensus import Vote
 
 API = "/api/v1/tasks/nli/rounds/1/items/"
@@ -105,3 +109,16 @@ def test_many_examples_need_as_many_queries_as_few(reviewer, as_alice, bob):
         example = write(reviewer, bob, number)
         voted(example, *[Vote("neutral")] * 3, by=[UserFactory() for _ in range(3)])
     assert count_queries() == few
+
+
+@pytest.mark.parametrize(
+    ("outcome", "right_choices"),
+    [("fooled", {"incorrect"}), ("not_fooled", {"correct"}), ("undecided", set())],
+)
+def test_people_who_confirm_that_the_model_was_wrong_agree_with_the_author(outcome, right_choices):
+    config = parse_config(json.dumps(CONFIG))
+    assert find_right_choices(config, outcome, ["a free answer"]) == right_choices
+    votes = [("", "incorrect")] * 3
+    wrong = describe_votes(votes, right_choices, None).get("people_wrong")
+    expected = {"fooled": estimate_error(0, 3).value, "not_fooled": estimate_error(3, 3).value}
+    assert wrong == expected.get(outcome)

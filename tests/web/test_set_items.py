@@ -199,7 +199,9 @@ def test_votes_of_people_say_how_hard_and_ambiguous_an_item_is(task):
     assert own_row.gold == ("neutral",)
     assert examples == {str(example.uuid): example.pk}
     columns = item_services.describe_votes(
-        item_services.read_votes(examples.values())[example.pk], own_row.gold, ("a", "b", "c")
+        item_services.read_votes(examples.values())[example.pk],
+        {"neutral", "correct"},
+        ("a", "b", "c"),
     )
     assert columns["votes"] == 4
     assert columns["people_wrong"] == pytest.approx(1.5 / 5)

@@ -113,11 +113,13 @@ class Command(BaseCommand):
             processes.watch(self._open_loaded_rounds)
         finally:
             processes.stop()
-            # Imported here, because it needs Docker's library, which only workers have.
-            from evaluation.isolation.queue.cleanup import remove_all_containers
+            # A site that runs keeps its containers while another command sets it up.
+            if not setup_only:
+                # Imported here, because it needs Docker's library, which only workers have.
+                from evaluation.isolation.queue.cleanup import remove_all_containers
 
-            # A killed worker leaves the model that it evaluates, which would compute on.
-            remove_all_containers()
+                # A killed worker leaves the model that it evaluates, which would compute on.
+                remove_all_containers()
 
     def _choose_model_port(self, *, is_setup: bool) -> None:
         """Move the model server to a free port if the default port is taken and none is configured.
