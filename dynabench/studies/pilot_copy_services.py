@@ -27,6 +27,7 @@ from tasks.config.parsing import dump_yaml, read_yaml
 from tasks.contexts.media.services import list_context_digests, store_decoded
 from tasks.contexts.services import store_contexts
 from tasks.models import Generator, Round, TargetModel, Task, TaskMember
+from tasks.permissions import check_owner
 from tasks.rounds.services import plan_round
 from tasks.selectors import list_targets
 from tasks.services import create_task_without_files, list_example_digests
@@ -143,6 +144,8 @@ def _copy_arm(plan: StudyPlan, arm: Arm, slug: str, actor: User, places: int) ->
     round = _find_round(campaign) if campaign else None
     if campaign is None or round is None:
         raise Invalid(f"The campaign or the round of {arm.name} is gone.")
+    # A worker copies minutes later, and by then somebody may have taken the role away.
+    check_owner(actor, campaign.task)
     task = _copy_task(campaign.task, slug, actor)
     copied_round = _copy_round(round, task, actor)
     _copy_campaign(campaign, copied_round, slug, actor, places)

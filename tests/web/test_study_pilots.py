@@ -344,3 +344,15 @@ def test_a_setup_of_a_writing_task_goes_from_one_file_to_a_pilot():
         arm["instructions"] for arm in plan["arms"]
     ]
     assert Example.objects.filter(round__task__in=copies).count() == 2
+
+
+def test_a_pilot_copies_nothing_of_a_task_that_its_actor_no_longer_owns():
+    study, owner, rounds = plan_writing()
+    pilot = start_pilot(study=study, actor=owner, people=1)
+    # Another owner takes the role away before a worker comes to the pilot.
+    TaskMember.objects.filter(task=rounds[1].task, user=owner).delete()
+    before = count_rows()
+    work_off()
+    pilot.refresh_from_db()
+    assert (pilot.state, pilot.rehearsal) == ("failed", None)
+    assert count_rows() == before
