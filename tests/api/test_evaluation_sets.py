@@ -75,7 +75,7 @@ def test_inputs_are_lines_of_the_newest_version_without_answers(anybody, task, s
     set_version(task, "open", rows=nli_rows(3))
     (one, _) = anybody.get(URL).json()["results"]
     newest = {"version": 2, "size": 3, "is_provisional": False}
-    unknown = dict.fromkeys(("overlap", "exposed_at", "judged", "to_judge"))
+    unknown = dict.fromkeys(("overlap", "exposed_at", "left_out", "judged", "to_judge"))
     assert one["newest"] == {**newest, **unknown, "made_at": one["newest"]["made_at"]}
     assert (one["access"], one["source"], one["round"]) == ("scoring", "upload", None)
     reply = anybody.get(f"{URL}open/inputs/")
