@@ -67,7 +67,10 @@ def list_pilot_tasks() -> set[int]:
 
 
 def summarise_pilot(pilot: Pilot) -> list[ArmSummary]:
-    """Return what a pilot tells of each arm; [] before its study is copied."""
+    """Return what a pilot tells of each arm; [] before its study is copied.
+
+    Leaves out arms that the study has renamed or whose campaign was deleted since.
+    """
     rehearsal = pilot.rehearsal
     if rehearsal is None:
         return []
@@ -78,7 +81,8 @@ def summarise_pilot(pilot: Pilot) -> list[ArmSummary]:
     slugs = {arm.name: get_campaign_slug(pilot.study.plan, arm) for arm in pilot.study.plan.arms}
     summaries = []
     for arm in rehearsal.arms.select_related("campaign__task"):
-        own = paying.get(slugs[arm.name])
+        # The plan of a draft may have changed since it was copied.
+        own = paying.get(slugs.get(arm.name, ""))
         if own is None:
             continue
         means = {

@@ -16,11 +16,11 @@ from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.notices.facts import find_due_notices
 from dynabench.studies import pilot_services
 from dynabench.studies.models import Pilot, Study, StudyDraw
-from dynabench.studies.pilot_copy_services import find_pilot_problem
+from dynabench.studies.pilot_copy_services import copy_study, find_pilot_problem
 from dynabench.studies.pilot_selectors import summarise_pilot
 from dynabench.studies.pilot_services import delete_pilot, start_pilot
 from dynabench.studies.rules.starter import write_starter_plan
-from dynabench.studies.services import freeze_study, make_study
+from dynabench.studies.services import change_study, freeze_study, make_study
 from dynabench.studies.setup_services import set_up_study
 from evaluation.jobs import turn_closed_rounds_into_runs
 from evaluation.models import Dataset, EvaluationSet
@@ -68,6 +68,14 @@ def play(study, owner, people=5):
     work_off()
     pilot.refresh_from_db()
     return pilot
+
+
+def store_done_pilot(study, owner):
+    """A pilot that is over, in which nobody took part: quick, for what only needs its copies."""
+    copy = copy_study(study=study, actor=owner, places=1)
+    return Pilot.objects.create(
+        study=study, people=1, requested_by=owner, state=Pilot.State.DONE, rehearsal=copy
+    )
 
 
 def test_five_simulated_people_write_and_others_judge():
@@ -356,3 +364,20 @@ def test_a_pilot_copies_nothing_of_a_task_that_its_actor_no_longer_owns():
     pilot.refresh_from_db()
     assert (pilot.state, pilot.rehearsal) == ("failed", None)
     assert count_rows() == before
+
+
+def test_a_pilot_of_arms_that_were_renamed_shows_the_others():
+    study, owner, _rounds = plan_writing()
+    store_done_pilot(study, owner)
+    client = Client()
+    client.force_login(owner)
+    for old, new, left in (("helped", "aided", ["alone"]), ("alone", "unaided", [])):
+        plan_text = study.plan_text.replace(f": {old}", f": {new}")
+        change_study(study=study, actor=owner, plan_text=plan_text)
+        study.refresh_from_db()
+        page = client.get(f"/own/alone/studies/{study.code}/")
+        assert page.status_code == 200
+        assert [arm.name for arm in page.context["pilot_arms"]] == left
+        assert ("expected cost" in page.text.lower()) is bool(left)
+        answer = client.get(f"/api/v1/tasks/alone/studies/{study.code}/pilot/")
+        assert [arm["name"] for arm in answer.json()["arms"]] == left
