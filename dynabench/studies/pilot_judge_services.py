@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from random import Random
 
+from annotation.models import Example
 from core.accounts.models import Annotator, User, confirm_address
 from core.accounts.services import get_annotator
 from dynabench.campaigns.models import Campaign
@@ -12,7 +13,11 @@ from dynabench.studies.rules.plan import StudyPlan
 from dynabench.studies.simulation_services import find_open_round
 from tasks.config.schema import TaskConfig
 from tasks.models import Task, TaskMember
-from validation.consensus.claims import find_label_field
+from validation.consensus.claims import (
+    find_accepting_vote,
+    find_label_field,
+    find_rejecting_vote,
+)
 from validation.consensus.consensus import Policy, Vote
 from validation.decisions.consensus_rows import get_round_policy
 from validation.judging.services import cast_validation, open_session
@@ -21,7 +26,7 @@ from validation.models import JudgeLease
 JUDGE_DOMAIN = "pilot.invalid"
 """The domain of simulated judges' addresses, which no email reaches."""
 JUDGED_MEASURES = ("caught", "valid", "agreement", "coverage")
-"""The measures that need votes. Harm counts judges' flags, which simulated ones don't raise."""
+"""The measures that need votes. Harm counts flags as harmful, which simulated judges never set."""
 VALID_SHARE = 0.8
 """How often a simulated judge agrees with the author."""
 MOST_JUDGES = 9
@@ -95,19 +100,23 @@ def _judge_next(judge: Annotator, task: Task, random: Random) -> bool:
     JudgeLease.objects.filter(pk=lease.pk).update(leased_at=lease.leased_at - READING_TIME)
     example = lease.example
     example.round.task = task
-    vote = _draw_vote(task.config, example.inputs, random)
+    vote = _draw_vote(task.config, example, random)
     cast_validation(validator=judge, example=example, vote=vote)
     return True
 
 
-def _draw_vote(config: TaskConfig, inputs: dict[str, str], random: Random) -> Vote:
-    """Return a vote that agrees with the author in VALID_SHARE of cases."""
+def _draw_vote(config: TaskConfig, example: Example, random: Random) -> Vote:
+    """Return a vote that confirms the author's claim in VALID_SHARE of cases."""
     agrees, field = random.random() < VALID_SHARE, find_label_field(config)
+    label = example.inputs.get(field) if field else None
+    # Where judges are asked about the model, "incorrect" confirms that it was fooled.
+    accepting_vote = find_accepting_vote(config, example.outcome, label)
+    if agrees and accepting_vote:
+        return accepting_vote
     if field is None:
-        return Vote(verdict="correct" if agrees else "incorrect")
+        return find_rejecting_vote(config, example)
     labels = config.get_component(field).values
-    others = [label for label in labels if label != inputs.get(field)]
-    return Vote(label=inputs[field] if agrees else random.choice(others))
+    return Vote(label=random.choice([other for other in labels if other != label]))
 
 
 def select_judges(rehearsal: Study) -> list[int]:

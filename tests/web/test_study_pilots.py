@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 import yaml
@@ -14,9 +15,10 @@ from core.accounts.models import Annotator, User
 from core.errors import Refused
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.notices.facts import find_due_notices
-from dynabench.studies import pilot_services
+from dynabench.studies import pilot_judge_services, pilot_services
 from dynabench.studies.models import Pilot, Study, StudyDraw
 from dynabench.studies.pilot_copy_services import copy_study, find_pilot_problem
+from dynabench.studies.pilot_judge_services import judge_examples
 from dynabench.studies.pilot_selectors import summarise_pilot
 from dynabench.studies.pilot_services import delete_pilot, start_pilot
 from dynabench.studies.rules.starter import write_starter_plan
@@ -31,6 +33,7 @@ from tasks.rounds.states import set_round_state
 from tasks.services import OFFICIAL_FOLDER, change_task
 from tests.support.campaigns import open_campaign
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
+from tests.support.judging import write
 from tests.support.studies import PLAN, plan_study
 from tests.support.study_drafts import work_off
 from validation.models import Consensus, Validation
@@ -381,3 +384,25 @@ def test_a_pilot_of_arms_that_were_renamed_shows_the_others():
         assert ("expected cost" in page.text.lower()) is bool(left)
         answer = client.get(f"/api/v1/tasks/alone/studies/{study.code}/pilot/")
         assert [arm["name"] for arm in answer.json()["arms"]] == left
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+@pytest.mark.parametrize("code", ["grounded", "secret", "nli"])
+def test_judges_confirm_catches_whoever_decided_them(monkeypatch, code, agrees):
+    monkeypatch.setattr(pilot_judge_services, "VALID_SHARE", 1 if agrees else 0)
+    study, owner, rounds = plan_study()
+    config_text = (OFFICIAL_FOLDER / code / "task.yaml").read_text()
+    Task.objects.filter(pk=rounds[0].task_id).update(config_text=config_text)
+    task = store_done_pilot(study, owner).rehearsal.task
+    Round.objects.update(state="open")
+    round = task.rounds.get()
+    author = UserFactory()
+    for number in range(2):
+        write(round, author, number, outcome="fooled")
+    for _step in judge_examples(Study.objects.get(pilot_of__isnull=False), Random(1)):
+        pass
+    decisions = Consensus.objects.filter(round=round)
+    assert (
+        list(decisions.values_list("state", "is_verified", "is_validated_error"))
+        == [("decided", agrees, agrees)] * 2
+    )
