@@ -292,6 +292,8 @@ class RoundPolicy(models.Model):
     model = models.JSONField(null=True)
     # The fields of `validation.consensus.vote_draws.DrawRule`. Null: people judge everything.
     draw = models.JSONField(null=True)
+    # Whether an owner chose `draw`, or the round opened with it. Before, the task's file sets it.
+    is_draw_settled = models.BooleanField(default=False, db_default=False)
     # Since when the judge model hasn't answered; null while it answers.
     judge_down_since = models.DateTimeField(null=True)
 

@@ -21,6 +21,7 @@ from core.errors import Refused
 from dynabench.manage.activity import count_activity
 from evaluation.dataset_releases.authorship import find_model_names
 from evaluation.models import Dataset
+from tasks.config.parsing import dump_yaml, read_yaml
 from tasks.models import Context, Round, TargetModel, Task, TaskMember
 from tasks.rounds.forms import RoundForm
 from tasks.rounds.services import plan_round
@@ -30,6 +31,7 @@ from tests.support.factories import UserFactory, importing
 from tests.support.judging import judge
 from tests.support.policies import rederive
 from validation.consensus.consensus import Policy, Vote
+from validation.consensus.vote_draws import DrawRule
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
@@ -274,6 +276,20 @@ def test_dawid_skene_decides_over_the_whole_round(db, write):
     override_consensus(example=example, owner=owner, choice=Vote(label="negative"))
     withdraw_override(example=example, owner=owner)
     assert Consensus.objects.get(example=example).label == "positive"
+
+
+def test_an_import_keeps_the_sample_of_the_tasks_file(db, write):
+    run(write(row()), "--create")
+    task = Task.objects.get()
+    judge = TargetModel.objects.create(task=task, name="judge", url="http://j.test")
+    data = read_yaml(task.config_text).data
+    data["validation"] = {**data.get("validation", {}), "sample": {"judge": "judge"}}
+    task.config_text = dump_yaml(data)
+    task.save()
+    planned = Round.objects.create(task=task, number=2)
+    run(write(row("u2", round=2)), "--policy", "at-least:3")
+    assert planned.round_policy.draw_rule == DrawRule(judge.pk)
+    assert planned.round_policy.policy["needed"] == 3
 
 
 def test_history_can_be_decided_by_another_policy(db, write):

@@ -14,8 +14,11 @@ from tasks.targets.sample_judges import INSTRUCTED_ADAPTER
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import write
 from tests.unit.tasks.config_texts import FULL
+from validation.consensus.consensus import Policy
 from validation.consensus.vote_draws import DEFAULT_MIN_CHANCE, DEFAULT_PROMPT, DrawRule
 from validation.decisions.consensus_rows import build_configured_draw
+from validation.decisions.services import change_policy
+from validation.judging.draw_counts import read_draw_state
 from validation.judging.draw_services import change_draw
 from validation.judging.judge_models import ask_judge_models
 from validation.judging.queue_services import fill_queue
@@ -134,6 +137,54 @@ def test_a_new_round_draws_by_the_file(configured, bob):
     drawn = set(VoteDraw.objects.filter(is_drawn=True).values_list("pk", flat=True))
     assert set(QueueItem.objects.values_list("pk", flat=True)) == drawn
     assert len(drawn) < EXAMPLES
+
+
+def plan_again(round):
+    """Make it a round that has never opened."""
+    round.state, round.opened_at = "ready", None
+    round.save()
+
+
+def test_a_policy_that_was_stored_before_a_round_opened_sets_no_sample(configured, alice, bob):
+    plan_again(configured)
+    scripted_target(configured, name="fooled", **SURE)
+    # As when rows are imported before the judge model is there.
+    TargetModel.objects.filter(pk=configured.judge.pk).update(name="later")
+    change_policy(round=configured, owner=alice, policy=Policy(needed=5))
+    imported = write(configured, bob, 0)
+    assert fill_queue(round=configured) == 1
+    TargetModel.objects.filter(pk=configured.judge.pk).update(name="judge")
+    assert read_draw_state(configured).rule == DrawRule(configured.judge.pk, 0.2)
+    set_round_state(round=configured, state="open", actor=None)
+    write(configured, bob, 1)
+    assert ask_judge_models() == 2
+    row = RoundPolicy.objects.get()
+    assert (row.draw_rule, row.policy["needed"]) == (DrawRule(configured.judge.pk, 0.2), 5)
+    assert VoteDraw.objects.filter(pk=imported.pk).exists()
+
+
+def test_a_change_of_the_policy_keeps_the_sample_of_the_file(configured, alice):
+    change_policy(round=configured, owner=alice, policy=Policy(needed=5))
+    assert RoundPolicy.objects.get().draw_rule == DrawRule(configured.judge.pk, 0.2)
+
+
+def test_a_sample_that_an_owner_removed_before_the_round_opened_stays_removed(configured, alice):
+    plan_again(configured)
+    change_draw(round=configured, owner=alice, rule=None)
+    scripted_target(configured, name="fooled", **SURE)
+    set_round_state(round=configured, state="open", actor=None)
+    ask_judge_models()
+    assert RoundPolicy.objects.get().draw_rule is None
+
+
+def test_a_sample_that_comes_into_the_file_of_a_judged_round_is_for_later_rounds(nli, alice):
+    change_policy(round=nli, owner=alice, policy=Policy(needed=5))
+    ask_judge_models()
+    nli.task.config_text = add_sample(nli.task.config_text)
+    nli.task.save()
+    make_judge(nli.task)
+    ask_judge_models()
+    assert RoundPolicy.objects.get().draw_rule is None
 
 
 def test_the_page_shows_the_rule_of_the_file_and_can_change_it(configured, as_alice, alice):

@@ -14,7 +14,12 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from tasks.models import Round
 from validation.consensus.consensus import Policy, Vote
-from validation.decisions.consensus_rows import derive_consensus_of_all, get_policy, lock_example
+from validation.decisions.consensus_rows import (
+    derive_consensus_of_all,
+    get_policy,
+    get_round_policy,
+    lock_example,
+)
 from validation.decisions.second_opinion import store_fitted_model
 from validation.models import OwnerDecision, RoundPolicy
 
@@ -42,7 +47,9 @@ def change_policy(*, round: Round, owner: User, policy: Policy) -> None:
     No lock: a vote reads the policy under its example's lock.
     """
     with transaction.atomic():
-        RoundPolicy.objects.update_or_create(round=round, defaults={"policy": asdict(policy)})
+        # With the sample of the task's file, about which this change says nothing.
+        get_round_policy(round)
+        RoundPolicy.objects.filter(round=round).update(policy=asdict(policy))
         log(owner, "policy.changed", round, **asdict(policy))
 
 

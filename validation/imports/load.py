@@ -32,7 +32,11 @@ from validation.consensus.consensus import (
     count_votes_still_needed,
     decide_by_votes,
 )
-from validation.decisions.consensus_rows import derive_consensus_of_all, get_policy
+from validation.decisions.consensus_rows import (
+    derive_consensus_of_all,
+    get_policy,
+    get_round_policy,
+)
 from validation.decisions.replay import replay_policy
 from validation.decisions.second_opinion import store_fitted_model
 from validation.imports.lines import BATCH_LINES, BadLineCallback, LineReader, ParsedLine
@@ -211,7 +215,9 @@ class _ImportedRound:
                 f"{self.round} is judged on the site. Leave --policy out, or import into another "
                 "round with --round."
             )
-        RoundPolicy.objects.update_or_create(round=self.round, defaults={"policy": asdict(policy)})
+        # With the sample of the task's file, about which an import says nothing.
+        get_round_policy(self.round)
+        RoundPolicy.objects.filter(round=self.round).update(policy=asdict(policy))
         return policy, changes or policy.rule == "dawid-skene"
 
     def _is_history(self) -> bool:

@@ -37,8 +37,10 @@ class DrawState(NamedTuple):
 def read_draw_state(round: Round) -> DrawState:
     """Return how a round draws, and the numbers of its draws. At most four queries."""
     policy_row = RoundPolicy.objects.filter(round=round).first()
-    # Before anybody judges, the task's configuration says what will be drawn.
-    rule = policy_row.draw_rule if policy_row else build_configured_draw(round)
+    rule = policy_row.draw_rule if policy_row else None
+    # Before anybody judges, and until it opens, the task's file says what will be drawn.
+    if policy_row is None or not (policy_row.is_draw_settled or round.opened_at or rule):
+        rule = build_configured_draw(round)
     rows = VoteDraw.objects.filter(round=round, example__retracted_at__isnull=True).order_by()
     drawn_by_reason: Counter[str] = Counter()
     left_out = 0

@@ -18,7 +18,7 @@ from tasks.config.schema import TaskConfig
 from tasks.models import Round, TargetModel
 from tasks.targets.sample_judges import INSTRUCTED_ADAPTER, list_possible_judges
 from validation.consensus.vote_draws import DrawRule, JudgeAnswer, draw_for_people
-from validation.decisions.consensus_rows import get_round_policy
+from validation.decisions.consensus_rows import build_configured_draw, get_round_policy
 from validation.decisions.services import RoundReleased
 from validation.models import JudgeLease, QueueItem, RoundPolicy, Validation, VoteDraw
 
@@ -60,16 +60,42 @@ def change_draw(*, round: Round, owner: User, rule: DrawRule | None) -> None:
     get_round_policy(round)
     with transaction.atomic():
         policy_row = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
-        if rule is not None:
-            first_id = _take_out_of_queue(round)
-            # The queue considers again what was taken out.
-            if first_id is not None:
-                policy_row.filled_to = min(policy_row.filled_to, first_id - 1)
-        policy_row.draw = asdict(rule) if rule else None
-        # Another judge may answer, so it gets its own hour.
-        policy_row.judge_down_since = None
-        policy_row.save(update_fields=["draw", "filled_to", "judge_down_since"])
+        _store_rule(policy_row, round, rule)
         log(owner, "votes.draw_changed", round, **(policy_row.draw or {}))
+
+
+def settle_draw(*, round: Round) -> None:
+    """Give a round that has opened the sample of its task's file, unless its rule is settled.
+
+    Its policy may have been stored before it opened, for another reason than a sample: when rows
+    were imported, or when its owner changed how votes decide. Takes the locks of `change_draw`.
+    """
+    rule = build_configured_draw(round)
+    # Somebody deleted the judge model since the round opened. It may come back.
+    if rule is None and round.task.config.validation.sample is not None:
+        return
+    get_round_policy(round)
+    with transaction.atomic():
+        policy_row = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
+        # An owner was faster, and owners' choices hold, also that of no sample.
+        if policy_row.is_draw_settled:
+            return
+        # Without a sample in the file, a rule that the round has already stays.
+        _store_rule(policy_row, round, rule or policy_row.draw_rule)
+
+
+def _store_rule(policy_row: RoundPolicy, round: Round, rule: DrawRule | None) -> None:
+    """Store the settled rule of a locked policy. With a rule, examples leave the queue."""
+    if rule is not None:
+        first_id = _take_out_of_queue(round)
+        # The queue considers again what was taken out.
+        if first_id is not None:
+            policy_row.filled_to = min(policy_row.filled_to, first_id - 1)
+    policy_row.draw = asdict(rule) if rule else None
+    policy_row.is_draw_settled = True
+    # Another judge may answer, so it gets its own hour.
+    policy_row.judge_down_since = None
+    policy_row.save(update_fields=["draw", "filled_to", "judge_down_since", "is_draw_settled"])
 
 
 def _check_judge(round: Round, rule: DrawRule) -> None:

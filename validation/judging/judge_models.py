@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
+from django.db.models import Q
 from django.utils import timezone
 
 from annotation.attempts.live_targets import build_model_inputs
@@ -17,8 +18,7 @@ from tasks.targets.failures import note_failure
 from tasks.targets.spending_services import MeteredEndpoint, Payer
 from validation.consensus.vote_draws import DrawRule, JudgeAnswer
 from validation.decisions.awaited import JUDGED_ROUND_STATES
-from validation.decisions.consensus_rows import get_round_policy
-from validation.judging.draw_services import note_judge_state, store_draws
+from validation.judging.draw_services import note_judge_state, settle_draw, store_draws
 from validation.judging.judge_instructions import ask_by_instruction
 from validation.judging.queue_services import JOINED_ROWS, fill_queue, needs_draw
 from validation.models import RoundPolicy
@@ -55,14 +55,17 @@ def ask_judge_models() -> int:
 
 
 def _store_configured_draws() -> None:
-    """Store the policies of open rounds that nobody has judged yet and whose task has a sample.
+    """Give rounds that have opened the sample of their task's file, once for each round.
 
-    Otherwise the first person to judge would find nothing, because nothing is drawn yet.
+    Otherwise the first person to judge would find nothing, because nothing is drawn yet. A policy
+    that was stored for another reason says nothing about the sample.
     """
-    rounds = Round.objects.filter(state=Round.State.OPEN, round_policy__isnull=True)
-    for round in rounds.select_related("task"):
-        if round.task.config.validation.sample is not None:
-            get_round_policy(round)
+    unsettled = Q(round_policy__isnull=True) | Q(round_policy__is_draw_settled=False)
+    rounds = Round.objects.filter(unsettled, state=Round.State.OPEN)
+    for round in rounds.select_related("task", "round_policy"):
+        # Until somebody judges, a sample may still come into the file.
+        if hasattr(round, "round_policy") or round.task.config.validation.sample is not None:
+            settle_draw(round=round)
 
 
 def ask_judge_model(policy_row: RoundPolicy) -> int:
