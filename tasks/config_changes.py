@@ -148,8 +148,12 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     if config.validation.sample is not None:
         live_round = task.rounds.filter(state__in=[Round.State.OPEN, Round.State.PAUSED]).first()
         judge_finding = _find_missing_judge(task, config, live_round)
+        # Whoever changes another line of the file broke nothing here.
+        is_same = (
+            old_config is not None and old_config.validation.sample == config.validation.sample
+        )
         # A round that is planned may get its judge model later, because opening it asks again.
-        if judge_finding and live_round is None:
+        if judge_finding and (is_same or live_round is None):
             problems.append(read_yaml(text).build_problem(judge_finding, "warning"))
         elif judge_finding:
             return None, [read_yaml(text).build_problem(judge_finding), *problems]

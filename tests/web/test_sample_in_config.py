@@ -222,6 +222,16 @@ def test_a_judge_that_the_task_lacks_is_named(nli):
     assert check_change(nli.task, text)[0] is None
 
 
+def test_a_judge_that_is_gone_stops_no_other_change_of_the_file(configured):
+    configured.judge.delete()
+    text = configured.task.config_text
+    config, problems = check_change(configured.task, f"# A note.\n{text}")
+    found = [one.severity for one in problems if one.path == "validation.sample.judge"]
+    assert (config is not None, found) == (True, ["warning"])
+    # A sample that differs needs its model.
+    assert check_change(configured.task, text.replace("0.2}", "0.3}"))[0] is None
+
+
 def test_a_round_without_the_judge_of_the_file_does_not_open(configured):
     configured.state = "ready"
     configured.save()
