@@ -22,7 +22,11 @@ from validation.decisions.services import RoundReleased, derive_round, override_
 from validation.judging import draw_services
 from validation.judging.draw_services import DrawRefused, change_draw, store_draws
 from validation.judging.judge_models import JUDGE_WAIT, ask_judge_models
-from validation.judging.queue import count_unqueued_examples, count_waiting_examples
+from validation.judging.queue import (
+    AUTHOR_TIME,
+    count_unqueued_examples,
+    count_waiting_examples,
+)
 from validation.judging.queue_services import fill_queue, queue_all_examples
 from validation.judging.services import open_session
 from validation.models import Consensus, JudgeLease, QueueItem, RoundPolicy, VoteDraw
@@ -134,6 +138,31 @@ def test_an_example_that_the_judge_cannot_answer_is_judged_for_certain(judged, a
     shy = VoteDraw.objects.filter(reason="no_answer")
     assert shy.count() == EXAMPLES // 4
     assert {(row.judge_score, row.chance, row.is_drawn) for row in shy} == {(None, 1, True)}
+
+
+def test_no_judge_model_is_asked_while_the_author_may_still_decide(judged, alice):
+    first = Example.objects.order_by("pk").first()
+    Example.objects.filter(pk=first.pk).update(outcome="undecided")
+    change_draw(round=judged, owner=alice, rule=DrawRule(make_judge(judged).pk, min_chance=1))
+    assert ask_judge_models() == EXAMPLES - 1
+    # It holds up nobody, though it came first.
+    assert len(queued(judged)) == EXAMPLES - 1
+    assert fill_queue(round=judged) == 0
+    assert ask_judge_models() == 0
+    assert RoundPolicy.objects.get().filled_to < first.pk
+    Example.objects.filter(pk=first.pk).update(created_at=timezone.now() - AUTHOR_TIME)
+    assert ask_judge_models() == 1
+    assert first.pk in queued(judged)
+    assert RoundPolicy.objects.get().filled_to > first.pk
+
+
+def test_what_an_author_decided_is_drawn_by_its_verdict(judged, alice):
+    Example.objects.update(outcome="undecided")
+    assert draw(judged, alice) == 0
+    fooled = Example.objects.order_by("pk").last()
+    Example.objects.filter(pk=fooled.pk).update(outcome="fooled")
+    assert ask_judge_models() == 1
+    assert VoteDraw.objects.get().pk == fooled.pk
 
 
 def test_a_judge_that_is_down_is_waited_for_and_then_done_without(judged, alice):

@@ -20,7 +20,12 @@ from validation.consensus.vote_draws import DrawRule, JudgeAnswer
 from validation.decisions.awaited import JUDGED_ROUND_STATES
 from validation.judging.draw_services import note_judge_state, settle_draw, store_draws
 from validation.judging.judge_instructions import ask_by_instruction
-from validation.judging.queue_services import JOINED_ROWS, fill_queue, needs_draw
+from validation.judging.queue_services import (
+    JOINED_ROWS,
+    fill_queue,
+    is_left_to_author,
+    needs_draw,
+)
 from validation.models import RoundPolicy
 
 BATCH_EXAMPLES = 16
@@ -120,7 +125,8 @@ def _find_open_examples(policy_row: RoundPolicy) -> list[Example]:
     ).select_related("context", *JOINED_ROWS)
     open_examples = []
     for row in rows.order_by("pk").iterator(chunk_size=MAX_EXAMPLES):
-        if needs_draw(row, share):
+        # Those of authors who may still decide come after that, or after their time.
+        if needs_draw(row, share) and not is_left_to_author(row):
             open_examples.append(row)
         if len(open_examples) == MAX_EXAMPLES:
             break

@@ -5,12 +5,14 @@ from itertools import islice
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from annotation.models import Example
 from tasks.models import Round
 from validation.consensus.consensus import Policy, count_votes_still_needed
 from validation.consensus.sampling import compute_order_key, is_judged
 from validation.decisions.consensus_rows import get_round_policy
+from validation.judging.queue import AUTHOR_TIME
 from validation.models import QueueItem, RoundPolicy
 
 # Few enough that nobody waits long, in a round of any size.
@@ -25,7 +27,8 @@ def fill_queue(*, round: Round) -> int:
     order in which examples become visible, and one stored id suffices.
 
     If the round draws what people judge, examples that weren't drawn are considered but not queued.
-    It stops at the first example that a judge model still has to answer.
+    It stops at the first example that a judge model still has to answer, but passes over those that
+    are left to their authors for now.
     """
     # A key says whether people decided rightly, so nobody judges.
     if round.task.config.verdict.type == "decide":
@@ -46,16 +49,18 @@ def fill_queue(*, round: Round) -> int:
             ).order_by("pk")
             # Each may be missing; the joins save a query each for each example.
             rows = list(new_examples.select_related(*JOINED_ROWS)[:CHUNK_EXAMPLES])
+            last_id = rows[-1].pk if rows else None
             if policy_row.draw:
-                rows = _take_drawn(rows, judged_share)
-            if not rows:
-                break
-            policy_row.filled_to = rows[-1].pk
+                rows, last_id = _take_drawn(rows, judged_share)
             items = [
                 item
                 for row in rows
                 if (item := _build_queue_item(row, initial_vote_count, judged_share))
             ]
+            # Nothing is new, or the first new one waits for its author or a judge model.
+            if last_id is None:
+                break
+            policy_row.filled_to = last_id
             policy_row.save(update_fields=["filled_to"])
         # An import, or a change of the policy, may have queued some of them already.
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
@@ -109,14 +114,27 @@ def _build_queue_item(
     )
 
 
-def _take_drawn(rows: Sequence[Example], judged_share: float) -> list[Example]:
-    """Return the rows before the first one that a judge model still has to answer."""
+def _take_drawn(rows: Sequence[Example], judged_share: float) -> tuple[list[Example], int | None]:
+    """Return the rows that may enter the queue, and the id of the last one that is considered.
+
+    Ends before the first row that a judge model still has to answer. One that is left to its author
+    holds up no later row, but the mark stays before it, so that it is drawn afterwards. None: the
+    mark stays.
+    """
     taken_rows: list[Example] = []
+    last_id, is_moving = None, True
     for row in rows:
         if needs_draw(row, judged_share):
-            break
-        taken_rows.append(row)
-    return taken_rows
+            if not is_left_to_author(row):
+                break
+            is_moving = False
+            continue
+        if is_moving:
+            last_id = row.pk
+        # Behind the mark, rows are read again, and were queued already.
+        if is_moving or not hasattr(row, "queue_item"):
+            taken_rows.append(row)
+    return taken_rows, last_id
 
 
 def needs_draw(example: Example, judged_share: float) -> bool:
@@ -128,3 +146,12 @@ def needs_draw(example: Example, judged_share: float) -> bool:
     if example.retracted_at or any(hasattr(example, name) for name in JOINED_ROWS):
         return False
     return is_judged(example.uuid, example.outcome, judged_share, settings.SECRET_KEY)
+
+
+def is_left_to_author(example: Example) -> bool:
+    """Return whether the example's author is asked for the verdict, and still has time to decide.
+
+    Until then nobody knows whether it is to be judged, and no judge model is asked or paid.
+    """
+    is_undecided = example.outcome == Example.Outcome.UNDECIDED
+    return is_undecided and example.created_at >= timezone.now() - AUTHOR_TIME
