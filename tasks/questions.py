@@ -60,3 +60,9 @@ def build_contestants_condition() -> Q:
 def is_rehearsed(task: Task) -> bool:
     """Return whether only simulated people work in the task, so that nothing of it may count."""
     raise UnansweredQuestion
+
+
+@declare_question
+def find_deletion_problem(task: Task) -> str:
+    """Return what must be deleted before a task that never opened; "" if nothing."""
+    raise UnansweredQuestion

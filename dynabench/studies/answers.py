@@ -1,12 +1,14 @@
 """The studies' answers to the questions that `dynabench.campaigns` and `tasks` ask."""
 
+from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from core.accounts.models import User
 from dynabench.campaigns import questions
 from dynabench.campaigns.models import SUBMITTED_STATES, Campaign, Place
 from dynabench.campaigns.ways.panels import Arrival
-from dynabench.studies.models import StudyArm, StudyDraw
+from dynabench.studies.models import Pilot, StudyArm, StudyDraw
 from dynabench.studies.selectors import list_panel_hashes
 from tasks import questions as task_questions
 from tasks.models import Task
@@ -16,6 +18,18 @@ from tasks.models import Task
 def is_rehearsed(task: Task) -> bool:
     """Return whether the task is the copy of an arm, in which a study is tried out."""
     return StudyArm.objects.filter(campaign__task=task.pk, study__pilot_of__isnull=False).exists()
+
+
+@task_questions.find_deletion_problem.answer
+def find_deletion_problem(task: Task) -> str:
+    """Return that a pilot goes first, if it belongs to a study of the task or the task to it."""
+    # Without its row nobody could delete the pilot's copies, and their rounds could be closed.
+    is_concerned = Q(study__task=task) | Q(rehearsal__arms__campaign__task=task)
+    pilot = Pilot.objects.filter(is_concerned).select_related("study").first()
+    if pilot is None:
+        return ""
+    title = pilot.study.plan.title
+    return _("First delete the pilot of the study “%(study)s”.") % {"study": title}
 
 
 @questions.find_study_door.answer

@@ -182,10 +182,11 @@ class Pilot(Job):
 
     function = "dynabench.studies.jobs.play_pilot"
 
-    study = models.OneToOneField(Study, models.CASCADE, related_name="pilot")
+    # Both stay while there is a pilot: without its row its copies would be tasks like others.
+    study = models.OneToOneField(Study, models.PROTECT, related_name="pilot")
     people = models.PositiveSmallIntegerField()
     rehearsal = models.OneToOneField(
-        Study, models.SET_NULL, null=True, related_name="pilot_of",
+        Study, models.PROTECT, null=True, related_name="pilot_of",
         help_text="The study that the simulated people take part in.",
     )  # fmt: skip
 

@@ -149,9 +149,11 @@ def delete_pilot(*, study: Study, actor: User) -> None:
     if pilot is None:
         return
     leases.cancel_job(pilot)
-    if pilot.rehearsal:
-        _delete_rehearsal(pilot.rehearsal)
+    rehearsal = pilot.rehearsal
+    # The pilot first, which protects its study and the copy.
     pilot.delete()
+    if rehearsal:
+        _delete_rehearsal(rehearsal)
     log(actor, "study.pilot_deleted", study.task, study=study.code)
 
 

@@ -14,7 +14,7 @@ from tasks.contexts.scenes.contexts import draw_examples
 from tasks.making.templates import Source, get_source_text, load_templates, rename_config
 from tasks.models import SIMULATED_TASK_CODE, Round, RoundTarget, Task, TaskMember, TaskProposal
 from tasks.permissions import can_edit, can_make_tasks, can_own
-from tasks.questions import build_contestants_condition
+from tasks.questions import build_contestants_condition, find_deletion_problem
 from tasks.rounds.services import plan_round
 from tasks.selectors import PLANNED_STATES
 from tasks.services import (
@@ -167,6 +167,8 @@ def delete_unopened_task(*, task: Task, actor: User) -> None:
     message = _("You can delete only your own tasks, and only before their first round opens.")
     if not (can_own(actor, locked_task) and find_unopened_tasks().filter(pk=task.pk).exists()):
         raise Refused(message, code="begun")
+    if problem := find_deletion_problem(locked_task):
+        raise Refused(problem, code="used")
     log(actor, "task.deleted", locked_task, name=locked_task.name)
     # The targets of planned rounds protect the targets of the task, which go with it.
     RoundTarget.objects.filter(round__task=locked_task).delete()

@@ -7,6 +7,9 @@ from random import Random
 
 import pytest
 import yaml
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.db.models import ProtectedError
 from django.test import Client
 from django.utils import timezone
 
@@ -15,6 +18,7 @@ from core.accounts.models import Annotator, User
 from core.errors import Refused
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.notices.facts import find_due_notices
+from dynabench.operations.demo.services import remove_demo
 from dynabench.studies import pilot_judge_services, pilot_services
 from dynabench.studies.models import Pilot, Study, StudyDraw
 from dynabench.studies.pilot_copy_services import copy_study, find_pilot_problem
@@ -27,7 +31,18 @@ from dynabench.studies.setup_services import set_up_study
 from evaluation.jobs import turn_closed_rounds_into_runs
 from evaluation.models import Dataset, EvaluationSet
 from tasks.config.parsing import dump_yaml
-from tasks.models import Generator, ModelUse, Round, RoundTarget, TargetModel, Task, TaskMember
+from tasks.making.services import delete_unopened_task
+from tasks.models import (
+    SIMULATED_TASK_CODE,
+    Generator,
+    ModelUse,
+    Round,
+    RoundTarget,
+    TargetModel,
+    Task,
+    TaskMember,
+)
+from tasks.questions import is_rehearsed
 from tasks.rounds.loop import RoundError
 from tasks.rounds.states import set_round_state
 from tasks.services import OFFICIAL_FOLDER, change_task
@@ -406,3 +421,38 @@ def test_judges_confirm_catches_whoever_decided_them(monkeypatch, code, agrees):
         list(decisions.values_list("state", "is_verified", "is_validated_error"))
         == [("decided", agrees, agrees)] * 2
     )
+
+
+def test_tasks_and_studies_of_a_pilot_stay_until_it_is_deleted():
+    study, owner, rounds = plan_writing()
+    Round.objects.filter(pk__in=[round.pk for round in rounds]).update(state="draft")
+    pilot = store_done_pilot(study, owner)
+    client = Client()
+    client.force_login(owner)
+    # The copies' rounds have not opened either, as if the copied models did not answer.
+    for code in (study.task.code, pilot.rehearsal.task.code):
+        with pytest.raises(Refused) as refusal:
+            delete_unopened_task(task=Task.objects.get(code=code), actor=owner)
+        assert refusal.value.code == "used"
+        client.post(f"/own/{code}/delete/")
+    # Nor by any other way than the service.
+    for row in (study, pilot.rehearsal, study.task):
+        with pytest.raises(ProtectedError), transaction.atomic():
+            row.delete()
+    pilot.refresh_from_db()
+    assert {pilot.study, pilot.rehearsal} == set(Study.objects.all())
+    assert is_rehearsed(pilot.rehearsal.task)
+    delete_pilot(study=study, actor=owner)
+    delete_unopened_task(task=study.task, actor=owner)
+    assert list(Task.objects.all()) == [rounds[1].task]
+
+
+def test_the_demo_stays_while_a_study_of_it_has_a_pilot():
+    study, owner, _rounds = plan_writing()
+    Pilot.objects.create(study=study, people=1, requested_by=owner)
+    Task.objects.filter(pk=study.task_id).update(code=SIMULATED_TASK_CODE)
+    with pytest.raises(Refused):
+        remove_demo(owner)
+    with pytest.raises(CommandError):
+        call_command("forget_demo")
+    assert Pilot.objects.exists()

@@ -9,6 +9,7 @@ from django.db import transaction
 from annotation.models import Attempt, Example, TargetOutput
 from core.accounts.counting import tidy_counted_people
 from core.accounts.models import Annotator, LogEntry, User
+from core.errors import Refused
 from dynabench.operations.demo.community import EMAIL_DOMAIN, find_model_folder
 from evaluation.models import (
     Dataset,
@@ -20,6 +21,7 @@ from evaluation.models import (
 )
 from leaderboard.models import Snapshot
 from tasks.models import SIMULATED_TASK_CODE, Round, Task
+from tasks.questions import find_deletion_problem
 from validation.models import Validation
 
 
@@ -41,9 +43,12 @@ def delete_demo_task() -> int:
     """Delete the demo; return how many examples it had.
 
     Real people's examples and votes in the task are deleted, too, but nothing else of theirs. Jobs
-    of the demo that are running lose their lease.
+    of the demo that are running lose their lease. Raises Refused while something else needs it.
     """
     task = Task.objects.filter(code=SIMULATED_TASK_CODE).first()
+    # An administrator may have planned a study of it.
+    if task and (problem := find_deletion_problem(task)):
+        raise Refused(problem, code="used")
     files: list[str] = []
     example_count = 0
     if task:  # the names first: rows that are gone name no files

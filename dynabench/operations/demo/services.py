@@ -56,7 +56,7 @@ def stop_demo(run: DemoRun, actor: User) -> None:
 
 
 def remove_demo(actor: User) -> None:
-    """Delete the demo. Raises Refused while a job fills it."""
+    """Delete the demo. Raises Refused while a job fills it, or something else needs it."""
     run = DemoRun.objects.filter(task__code=SIMULATED_TASK_CODE).first()
     if run and not run.is_over:
         raise Refused(_("The demo is still being filled. Stop it first."))

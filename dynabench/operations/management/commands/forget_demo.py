@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from core.errors import Refused
 from dynabench.operations.demo.forget import count_real_people, delete_demo_task
 
 
@@ -13,4 +14,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if people := count_real_people():
             self.stderr.write(f"This also deletes the work of {people} real people.")
-        self.stdout.write(f"Demo deleted: {delete_demo_task()} examples.")
+        try:
+            example_count = delete_demo_task()
+        except Refused as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(f"Demo deleted: {example_count} examples.")
