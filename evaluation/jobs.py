@@ -1,11 +1,13 @@
 """The functions that queue workers call with the id of a row, and the steps of the sweep."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from core.jobs.keeper import announce_job
 from core.jobs.periodic import run_sweeps, tidy_daily
-from core.periodic import register_minutely, register_sweep
+from core.periodic import register_minutely, register_quarter_hourly, register_sweep
 from evaluation.dataset_releases.build import build_version
 from evaluation.isolation.queue.leases import build_claimable_condition, claim_job, sweep_jobs
 from evaluation.isolation.queue.lifecycle import do_claimed_job
@@ -16,6 +18,7 @@ from evaluation.judges.paraphrases import writing_services
 from evaluation.models import (
     CustomMetric,
     Dataset,
+    EvaluationRun,
     Job,
     LlmJudge,
     Paraphrasing,
@@ -38,13 +41,18 @@ from evaluation.runs.services import (
     wake_suite_runs,
 )
 from evaluation.runs.short.asking import execute_short_evaluation
-from evaluation.runs.whole_round_services import store_whole_round_score
+from evaluation.runs.whole_round_services import (
+    find_runs_without_estimate,
+    store_whole_round_score,
+)
 from evaluation.submissions.intake import check_arrival
 from evaluation.submissions.near_copy_services import store_near_copies
 from evaluation.submissions.practice.serve import serve_run
 from evaluation.submissions.selectors import list_public_inputs
 from evaluation.test_sets.seen_in_training import compare_sets
 from evaluation.test_sets.source_services import make_missing_versions
+
+logger = logging.getLogger(__name__)
 
 
 def build_dataset(dataset_id: int) -> None:
@@ -128,11 +136,35 @@ def evaluate_in_turn() -> None:
     if run := do_claimed_job(claim_next_run(), execute_run):
         discard_handed_answers(run)  # the answers of its own worker are no longer needed
         wake_suite_runs(run)  # perturbed runs waited for this one, with which they are compared
-        store_whole_round_score(run)
-        # Last, because all three read the answers of many models.
-        store_near_copies(run)
-        store_leak_trials(run)
-        refresh_item_properties(run.version)
+        # Last, because all of these read answers, and most of them those of many models.
+        for step in (store_whole_round_score, store_near_copies, store_leak_trials, _refresh_items):
+            try:
+                step(run)
+            except Exception:  # one step that fails must not stop the others
+                logger.exception("A step after %s failed", run)
+
+
+def _refresh_items(run: EvaluationRun) -> None:
+    refresh_item_properties(run.version)
+
+
+@register_quarter_hourly(
+    counts="estimates of whole rounds stored",
+    why="A worker may be killed after a run has ended, and before its estimate is stored.",
+)
+def store_missing_whole_rounds() -> int:
+    """Store the estimates for whole rounds that finished runs lack; return how many were stored.
+
+    One query if there are none. Can be called at any time, by several workers at once.
+    """
+    stored_count = 0
+    for run in find_runs_without_estimate().select_related("version__evaluation_set__task"):
+        announce_job()  # each may read a large round
+        try:
+            stored_count += store_whole_round_score(run)
+        except Exception:  # one run that fails must not stop the others
+            logger.exception("The whole round of %s cannot be estimated", run)
+    return stored_count
 
 
 def _do_longest_waiting_job(kind: type[Job], work: Callable[[Any], object]) -> None:

@@ -2,11 +2,15 @@
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 
-from django.db.models import F
+from django.db.models import F, QuerySet
+from django.utils import timezone
 
 from annotation.models import Example
-from evaluation.models import EvaluationRun, EvaluationSetVersion, WholeRoundScore
+from evaluation.contract import Outcome
+from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion, WholeRoundScore
+from evaluation.runs.selectors import filter_counting_runs
 from evaluation.runs.stored_answers import AnswerReader
 from evaluation.scoring.metrics import MetricUnavailable
 from evaluation.scoring.whole_rounds import RoundTry, estimate_whole_round
@@ -15,6 +19,8 @@ from validation.decisions.counted import build_measure_condition
 from validation.statistics.samples import find_whether_asked
 
 logger = logging.getLogger(__name__)
+RETRY_TIME = timedelta(days=7)
+"""How long an estimate that is missing is tried again. Damaged answers never give one."""
 
 
 def store_whole_round_score(run: EvaluationRun) -> bool:
@@ -25,8 +31,12 @@ def store_whole_round_score(run: EvaluationRun) -> bool:
     skipped.
     """
     version = run.version
-    is_plain = run.suite == EvaluationRun.Suite.PLAIN and bool(run.predictions)
+    is_plain = run.suite == EvaluationRun.Suite.PLAIN
     if not (is_plain and version.is_whole_round) or version.size > MAX_ITEMS:
+        return False
+    # The end of a run is stored by an update, so the object in memory lacks its answers.
+    run.refresh_from_db(fields=["outcome", "predictions"])
+    if run.outcome != Outcome.OK or not run.predictions:
         return False
     try:
         reader = AnswerReader(version)
@@ -56,6 +66,21 @@ def store_whole_round_score(run: EvaluationRun) -> bool:
         },
     )
     return True
+
+
+def find_runs_without_estimate() -> QuerySet[EvaluationRun]:
+    """Return the counting runs of the last RETRY_TIME that lack an estimate, oldest first."""
+    runs = EvaluationRun.objects.filter(
+        suite=EvaluationRun.Suite.PLAIN,
+        finished_at__gte=timezone.now() - RETRY_TIME,
+        whole_round_score__isnull=True,
+        # As `EvaluationSetVersion.is_whole_round` says.
+        version__evaluation_set__source=EvaluationSet.Source.ROUND,
+        version__dataset__isnull=True,
+        version__left_out__gt=0,
+        version__size__lte=MAX_ITEMS,
+    )
+    return filter_counting_runs(runs).exclude(predictions="").order_by("finished_at", "pk")
 
 
 def _read_tries(version: EvaluationSetVersion, right_by_uid: dict[str, bool]) -> Sequence[RoundTry]:

@@ -9,8 +9,10 @@ from io import StringIO
 import pytest
 from django.core.files.base import ContentFile
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation.models import Example
+from evaluation import jobs
 from evaluation.contract import Answer
 from evaluation.isolation.inference.evaluate import build_prediction_line
 from evaluation.models import EvaluationRun, EvaluationSet, WholeRoundScore
@@ -103,6 +105,46 @@ def test_there_is_none_if_people_judged_everything(version):
 def test_a_perturbed_run_has_none(version):
     assert not store_whole_round_score(run_on(version, suite="robustness"))
     assert not WholeRoundScore.objects.exists()
+
+
+def test_the_estimate_follows_the_end_of_a_run(version, monkeypatch):
+    """Also if another step fails, and though the end is stored by an update."""
+    run = run_on(version)
+    in_memory = EvaluationRun.objects.get()
+    in_memory.predictions = in_memory.outcome = ""
+    done = []
+
+    def fail(run):
+        raise OSError
+
+    monkeypatch.setattr(jobs, "do_claimed_job", lambda *_: in_memory)
+    monkeypatch.setattr(jobs, "store_near_copies", fail)
+    monkeypatch.setattr(jobs, "refresh_item_properties", done.append)
+    jobs.evaluate_in_turn()
+    assert WholeRoundScore.objects.get().run == run
+    assert done == [version]
+
+
+def test_what_a_killed_worker_left_out_is_stored_later(
+    version, monkeypatch, django_assert_num_queries
+):
+    first, second = (
+        run_on(version, name=name, finished_at=timezone.now()) for name in ("first", "second")
+    )
+    run_on(version, name="noisy", suite="robustness", finished_at=timezone.now())
+
+    def store(run):
+        if run == first:
+            raise OSError
+        return store_whole_round_score(run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "store_whole_round_score", store)
+        assert jobs.store_missing_whole_rounds() == 1
+    assert jobs.store_missing_whole_rounds() == 1
+    assert {score.run for score in WholeRoundScore.objects.all()} == {first, second}
+    with django_assert_num_queries(1):
+        assert jobs.store_missing_whole_rounds() == 0
 
 
 def test_damaged_answers_give_none(version):
