@@ -45,9 +45,12 @@ ROUND_FIELDS = ("rule", "show_target_name", "description")
 """What people meet in a round. Not its budget and its end: nothing of a pilot closes by itself."""
 CAMPAIGN_FIELDS = (
     *("kind", "each", "minutes", "minimum_age", "languages", "questions", "help_text"),
-    *("tour", "deterrents", "is_labelled"),
+    *("tour", "deterrents", "is_labelled", "currency", "machine_hour"),
 )
-"""What people meet in a campaign. Not its pay: the ledger has only money that somebody is owed."""
+"""What people meet in a campaign, and what prices its models.
+
+Not its pay: the ledger has only money that somebody is owed.
+"""
 NO_CONSENT = "Simulated people agree to this."
 
 

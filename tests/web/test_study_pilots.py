@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from annotation.models import Example, Suggestion
 from core.accounts.models import Annotator, User
+from core.accounts.services import get_annotator
 from core.errors import Refused
 from dynabench.campaigns.models import Campaign, LedgerRow, Payment, Place
 from dynabench.notices.facts import find_due_notices
@@ -48,7 +49,7 @@ from tasks.rounds.states import set_round_state
 from tasks.services import OFFICIAL_FOLDER, change_task
 from tests.support.campaigns import open_campaign
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
-from tests.support.judging import write
+from tests.support.judging import answered, write
 from tests.support.studies import PLAN, plan_study
 from tests.support.study_drafts import work_off
 from validation.models import Consensus, Validation
@@ -456,3 +457,26 @@ def test_the_demo_stays_while_a_study_of_it_has_a_pilot():
     with pytest.raises(CommandError):
         call_command("forget_demo")
     assert Pilot.objects.exists()
+
+
+def test_a_pilot_prices_models_in_the_currency_of_the_study():
+    study, owner, _rounds = plan_writing(currency="JPY", machine_hour=700)
+    pilot = store_done_pilot(study, owner)
+    copy = pilot.rehearsal.arms.select_related("campaign").first().campaign
+    assert (copy.currency, copy.machine_hour) == ("JPY", 700)
+    person, now = UserFactory(), timezone.now()
+    Place.objects.create(
+        campaign=copy,
+        annotator=get_annotator(person),
+        state="submitted",
+        began_at=now - timedelta(minutes=1),
+        submitted_at=now + timedelta(minutes=1),
+        expires_at=now + timedelta(hours=1),
+    )
+    round = copy.rounds.get()
+    answered(write(round, person))
+    # Prices of tokens are in whole money, and a yen has no smaller unit.
+    target = TargetModel.objects.get(targetoutput__example__round=round)
+    TargetModel.objects.filter(pk=target.pk).update(options={"price_out": 1})
+    ModelUse.objects.create(target=target, round=round, day=now.date(), cost=250)
+    assert summarise_pilot(pilot)[0].cost == 110 + 250
