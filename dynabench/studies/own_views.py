@@ -142,12 +142,12 @@ def _render_study(request: HttpRequest, own_study: Study, open_form: OpenStudyFo
     values["draft"] = person.study_drafts.filter(study=own_study).first()
     values["rehearsed"] = Study.objects.filter(pilot__rehearsal=own_study).first()
     values["pilot"] = pilot = Pilot.objects.filter(study=own_study).first()
-    # Whoever started a pilot owns its tasks, and others don't.
+    if pilot and pilot.state == Pilot.State.DONE:
+        values["pilot_arms"] = summarise_pilot(pilot)
+    # Whoever started a pilot owns its tasks. Others see what it tells, as in the API, without them.
     rehearsal = pilot.rehearsal if pilot else None
-    if pilot and rehearsal and can_read_study(person, rehearsal):
+    if rehearsal and can_read_study(person, rehearsal):
         values["rehearsal"] = rehearsal
-        if pilot.state == Pilot.State.DONE:
-            values["pilot_arms"] = summarise_pilot(pilot)
     if pilot is None:
         values["pilot_problem"] = find_pilot_problem(own_study)
     # A draft has no arms yet, and nobody in them.

@@ -480,3 +480,19 @@ def test_a_pilot_prices_models_in_the_currency_of_the_study():
     TargetModel.objects.filter(pk=target.pk).update(options={"price_out": 1})
     ModelUse.objects.create(target=target, round=round, day=now.date(), cost=250)
     assert summarise_pilot(pilot)[0].cost == 110 + 250
+
+
+def test_each_owner_of_a_study_sees_what_its_pilot_tells():
+    study, owner, rounds = plan_writing()
+    store_done_pilot(study, owner)
+    helper = UserFactory()
+    for round in rounds:
+        TaskMember.objects.create(task=round.task, user=helper, role="owner")
+    client = Client()
+    client.force_login(helper)
+    page = client.get(f"/own/alone/studies/{study.code}/")
+    arms = client.get(f"/api/v1/tasks/alone/studies/{study.code}/pilot/").json()["arms"]
+    shown = [arm.name for arm in page.context["pilot_arms"]]
+    assert shown == [arm["name"] for arm in arms] == ["alone", "helped"]
+    # Yet not the copies, which are only the actor's.
+    assert "rehearsal" not in page.context
