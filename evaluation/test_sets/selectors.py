@@ -1,14 +1,14 @@
 """Read versions of evaluation sets, and stream their examples."""
 
 import gzip
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 from django.db.models import Exists, OuterRef, QuerySet
 
 from evaluation.contract import SetRow
-from evaluation.models import EvaluationSet, EvaluationSetVersion
+from evaluation.models import EvaluationSet, EvaluationSetVersion, WholeRoundScore
 from tasks.models import Task
 
 
@@ -27,6 +27,18 @@ def select_newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
         ~Exists(later_versions), evaluation_set__task=task
     )
     return versions.select_related("evaluation_set")
+
+
+def find_estimated_ids(versions: Iterable[EvaluationSetVersion]) -> set[int]:
+    """Return the ids of the versions on which a model's score on the whole round is estimated.
+
+    One query, or none if people judged all of each round.
+    """
+    ids = [version.pk for version in versions if version.is_whole_round]
+    if not ids:
+        return set()
+    scores = WholeRoundScore.objects.filter(run__version__in=ids)
+    return set(scores.values_list("run__version", flat=True).distinct())
 
 
 def select_open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:

@@ -40,7 +40,11 @@ from evaluation.test_sets.items import (
     iterate_csv_rows,
     select_items,
 )
-from evaluation.test_sets.selectors import select_open_versions, yield_input_lines
+from evaluation.test_sets.selectors import (
+    find_estimated_ids,
+    select_open_versions,
+    yield_input_lines,
+)
 from evaluation.test_sets.services import EDITABLE_FIELDS, change_set, record_inputs_taken
 from evaluation.test_sets.shown_scores import describe_disclosure
 from evaluation.test_sets.source_services import make_requested_round_version
@@ -117,6 +121,7 @@ def show_set(request: HttpRequest, code: str, name: str) -> HttpResponse:
     # Only versions of released rounds have one, so for other sets the column would be empty.
     values["has_datasets"] = any(version.dataset for version in versions)
     values["description"] = render_markdown(evaluation_set.description)
+    values["estimated_ids"] = find_estimated_ids(versions)
     values["sealed"] = None
     values["may_read"] = can_read(user, task)
     if versions and versions[0].is_sealed:

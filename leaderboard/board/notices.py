@@ -37,8 +37,11 @@ def explain_sets(matrix: Matrix) -> Iterator[str]:
     if any(board_set.left_out for board_set in matrix.sets):
         yield gettext_noop(
             "People judged only a sample of a round, so its test set lacks examples. Of most of "
-            "them a judge model was sure. The page of each model estimates the whole round."
+            "them a judge model was sure."
         )
+    # Of a release's test split nothing is estimated, and of a sealed set only its editors see it.
+    if any(board_set.is_whole_round and not board_set.is_sealed for board_set in matrix.sets):
+        yield gettext_noop("The page of each model estimates the whole round.")
 
 
 def explain_method(matrix: Matrix) -> Iterator[str]:

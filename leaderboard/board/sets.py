@@ -13,6 +13,7 @@ from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
 from evaluation.test_sets.harmless import count_rows_per_example
+from evaluation.test_sets.items import MAX_ITEMS
 from evaluation.test_sets.selectors import select_newest_versions
 from leaderboard.ranking.ranks import compute_min_detectable, compute_min_examples
 from tasks.models import Task
@@ -107,7 +108,7 @@ def _build_set(task: Task, row: EvaluationSetVersion) -> BoardSet:
         judged=row.judged,
         to_judge=row.to_judge,
         left_out=row.left_out,
-        is_whole_round=row.is_whole_round,
+        is_whole_round=row.is_whole_round and row.size <= MAX_ITEMS,
         min_examples=find_min_rows(task) if is_of_round else 0,
     )
 

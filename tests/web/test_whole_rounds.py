@@ -17,6 +17,7 @@ from evaluation.contract import Answer
 from evaluation.isolation.inference.evaluate import build_prediction_line
 from evaluation.models import EvaluationRun, EvaluationSet, WholeRoundScore
 from evaluation.runs.whole_round_services import store_whole_round_score
+from evaluation.test_sets.items import MAX_ITEMS
 from evaluation.test_sets.selectors import read_set_rows
 from evaluation.test_sets.source_services import make_release_version, make_round_version
 from leaderboard.board.exports import write_board_csv
@@ -195,9 +196,30 @@ def test_the_board_and_its_file_mark_the_estimate(version):
 
 
 def test_a_set_says_what_its_scores_mean(version, as_alice):
-    page = as_alice.get("/own/nli/evaluation-sets/round-1/")
+    url = "/own/nli/evaluation-sets/round-1/"
+    page = as_alice.get(url)
     assert "left-out" in page.text
+    # Before a model's run has ended, no page has an estimate.
+    assert not page.context["estimated_ids"]
+    store_whole_round_score(run_on(version))
+    assert as_alice.get(url).context["estimated_ids"] == {version.pk}
     Example.objects.all().update(retracted_at="2026-01-01T00:00Z")
     found = as_alice.get("/api/v1/tasks/nli/evaluation-sets/").json()
     (round_set,) = [one for one in found["results"] if one["name"] == "round-1"]
     assert round_set["newest"]["left_out"] == version.left_out
+
+
+def test_the_board_promises_an_estimate_only_to_those_who_see_it(version):
+    def list_notices():
+        table = build_public_table(version.evaluation_set.task)
+        return table["notices"]
+
+    run_on(version)
+    sealed = list_notices()
+    open_set(version)
+    opened = list_notices()
+    (promise,) = set(opened) - set(sealed)
+    # What the set lacks is said before.
+    assert opened.index(promise) > 0
+    type(version).objects.update(size=MAX_ITEMS + 1)
+    assert promise not in list_notices()
