@@ -323,13 +323,24 @@ def test_a_label_task_takes_an_instruction_if_it_is_chosen(nli, as_alice, alice,
     TaskMember.objects.create(task=nli.task, user=alice, role="editor")
     judge = make_judge(nli, server)
     url, api = URL.replace("free", "nli"), API.replace("free", "nli")
-    as_alice.post(url, {"judge": "judge", "prompt": "Be kind."})
+    # An instruction that nobody would read is not dropped in silence.
+    refused = as_alice.post(url, {"judge": "judge", "prompt": "Be kind."})
+    assert (refused.status_code, list(refused.context["form"].errors)) == (422, ["prompt"])
+    values = {"judge": "judge", "prompt": "Be kind."}
+    assert as_alice.put(api, values, content_type="application/json").status_code == 422
+    assert not RoundPolicy.objects.exists()
+    # The page shows the usual one, also to those who don't use it.
+    shown = DEFAULT_PROMPT.replace("\n", "\r\n")
+    assert as_alice.post(url, {"judge": "judge", "prompt": shown}).status_code == 302
     assert RoundPolicy.objects.get().draw_rule == DrawRule(judge.pk)
     as_alice.post(url, {"judge": "judge", "by_instruction": "on", "prompt": ""})
     assert RoundPolicy.objects.get().draw_rule == DrawRule(judge.pk, prompt=DEFAULT_PROMPT)
     values = {"judge": "judge", "by_instruction": True, "prompt": "Be kind."}
     sent = as_alice.put(api, values, content_type="application/json")
     assert (sent.status_code, sent.json()["prompt"]) == (200, "Be kind.")
+    # Whoever unticks the box needn't empty what was stored.
+    assert as_alice.post(url, {"judge": "judge", "prompt": "Be kind."}).status_code == 302
+    assert RoundPolicy.objects.get().draw_rule == DrawRule(judge.pk)
 
 
 def test_the_plan_shows_what_the_judge_costs_beside_the_votes_it_saves(

@@ -39,7 +39,10 @@ class NewVoteDrawSerializer(serializers.Serializer[Any]):
         "labels always judge by an instruction.",
     )
     prompt = build_request_field(
-        DrawForm, "prompt", help_text="The instruction. Empty: the site's own."
+        DrawForm,
+        "prompt",
+        help_text="The instruction. Empty: the site's own. Refused if the model gives its own "
+        "label.",
     )
     min_chance = build_request_field(
         DrawForm,

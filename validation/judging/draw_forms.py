@@ -9,6 +9,7 @@ from tasks.config.judging_checks import has_comparable_labels
 from tasks.models import Round
 from tasks.targets.sample_judges import list_possible_judges
 from validation.consensus.vote_draws import DEFAULT_MIN_CHANCE, DEFAULT_PROMPT, DrawRule
+from validation.judging.draw_counts import read_draw_state
 
 
 class DrawForm(forms.Form):
@@ -47,6 +48,7 @@ class DrawForm(forms.Form):
 
     def __init__(self, round: Round, data: Any = None, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
+        self._round = round
         self._id_by_name = {target.name: target.pk for target in list_possible_judges(round)}
         self.fields["judge"].choices = [  # type: ignore[attr-defined]
             ("", _("No judge model: people judge all")),
@@ -65,9 +67,23 @@ class DrawForm(forms.Form):
         if name and not self.errors:
             # A chance of 0 has an error of its own, so only an empty field becomes the default.
             chance = DEFAULT_MIN_CHANCE if min_chance is None else min_chance
+            text = values.get("prompt", "").strip()
             prompt = None
             if self._needs_instruction or values.get("by_instruction"):
                 # Stored as text, so that a later version of the site changes no judge.
-                prompt = values.get("prompt", "").strip() or DEFAULT_PROMPT
+                prompt = text or DEFAULT_PROMPT
+            elif text and self._is_own_instruction(text):
+                message = _(
+                    "The model gives its own label, so it reads no instruction. Tick “Judge by an "
+                    "instruction”, or remove the text."
+                )
+                self.add_error("prompt", message)
             self.rule = DrawRule(self._id_by_name[name], chance, prompt)
         return values
+
+    def _is_own_instruction(self, text: str) -> bool:
+        """Return whether an instruction is neither the usual one nor the round's. Few queries."""
+        rule = read_draw_state(self._round).rule
+        shown_texts = [DEFAULT_PROMPT, (rule and rule.prompt) or ""]
+        # The page shows one of them, which browsers send back with line breaks of their own.
+        return text.split() not in [shown.split() for shown in shown_texts]
