@@ -20,6 +20,7 @@ LONG_QUEUE = "long"
 """The key of messages that wait until there are no others."""
 SLICE_QUEUE = "slices"
 """The key of messages of long jobs in slices, which take turns with other long jobs."""
+LONG_KEYS = (LONG_QUEUE, SLICE_QUEUE)
 SHORT_QUEUE = "short"
 """What a process takes that is free for short jobs; these have django-q2's default key."""
 PRACTICE_QUEUE = "practice"
@@ -88,19 +89,17 @@ def take_message(queue: str | None = None) -> str | None:
     if queue == PRACTICE_QUEUE:
         waiting_messages = waiting_messages.filter(key=PRACTICE_QUEUE)
     elif queue == SHORT_QUEUE:
-        waiting_messages = waiting_messages.exclude(
-            key__in=(PRACTICE_QUEUE, LONG_QUEUE, SLICE_QUEUE)
-        )
+        waiting_messages = waiting_messages.exclude(key__in=(PRACTICE_QUEUE, *LONG_KEYS))
     else:
         waiting_messages = waiting_messages.exclude(key=PRACTICE_QUEUE)
     waiting_messages = waiting_messages.annotate(
-        is_long=Q(key__in=(LONG_QUEUE, SLICE_QUEUE)), had_last_turn=Q(key=_last_long_key)
+        is_long=Q(key__in=LONG_KEYS), had_last_turn=Q(key=_last_long_key)
     ).order_by("is_long", "had_last_turn", "pk")
     # Several in one read, as other workers take the first ones at the same moment.
     for pk, key, package in waiting_messages.values_list("pk", "key", "payload")[:10]:
         # The database deletes a row once, so this is the claim.
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
-            if key in (LONG_QUEUE, SLICE_QUEUE):
+            if key in LONG_KEYS:
                 _last_long_key = key
             return str(package)
     return None

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -227,8 +227,7 @@ def _find_examples(version: EvaluationSetVersion, rows: Sequence[SetRow]) -> dic
 def _read_outcomes(ids: Iterable[int]) -> dict[int, str]:
     """Return the outcomes of the examples with these ids."""
     outcomes: dict[int, str] = {}
-    example_ids = iter(ids)
-    while batch := list(islice(example_ids, BATCH_ROWS)):
+    for batch in _iterate_batches(ids):
         outcomes |= Example.objects.filter(pk__in=batch).values_list("pk", "outcome")
     return outcomes
 
@@ -236,12 +235,18 @@ def _read_outcomes(ids: Iterable[int]) -> dict[int, str]:
 def read_votes(ids: Iterable[int]) -> Votes:
     """Return the votes of people on the examples with these ids. Votes of programs don't count."""
     votes: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
-    example_ids = iter(ids)
-    while batch := list(islice(example_ids, BATCH_ROWS)):
+    for batch in _iterate_batches(ids):
         rows = Validation.objects.filter(example__in=batch, by_program=False)
         for example_id, label, verdict in rows.values_list("example", "label", "verdict"):
             votes[example_id].append((label, verdict))
     return votes
+
+
+def _iterate_batches(ids: Iterable[int]) -> Iterator[list[int]]:
+    """Yield the ids in lists of at most BATCH_ROWS, because a query has few parameters."""
+    remaining_ids = iter(ids)
+    while batch := list(islice(remaining_ids, BATCH_ROWS)):
+        yield batch
 
 
 def find_right_choices(config: TaskConfig, outcome: str, answers: Iterable[Any]) -> set[str]:
